@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import gc
 import json
 import os
 import pathlib
@@ -79,6 +80,7 @@ class Case:
     """A variant of a network, ready to be stepped. Building it is what the time to the first step begins with."""
 
     def __init__(self, original: nn.Module, x: Tensor, target: Tensor, variant: str, mode: str, precision: str) -> None:
+        gc.collect()
         held = torch.cuda.memory_allocated()
         begin = time.perf_counter()
         model, self.mode, self.precision = copy.deepcopy(original), mode, precision
@@ -105,6 +107,7 @@ class Case:
         self.first_step_s = time.perf_counter() - begin
         losses += [self.step() for _ in range(LOSSES - 1)]
         self.losses = [float(loss) for loss in losses if loss is not None]
+        gc.collect()
         self.kept = torch.cuda.memory_allocated() - held  # by weights, gradients and what is made of them
 
     def autocast(self) -> torch.autocast | nullcontext[None]:

@@ -133,6 +133,9 @@ struct FamilyFunctions {
   /// Whether a kernel of this tiling waits for the kernel before it where it first reads weights that one makes. May be
   /// null: none.
   bool (*awaits_weights)(const Tiling& tiling) = nullptr;
+  /// Whether a kernel of this tiling multiplies fp32 operands as sums of TF32 numbers, which kernels' names say. May be
+  /// null: none.
+  bool (*splits_operands)(const Tiling& tiling) = nullptr;
   /// What becomes of a price of its own where a family of tensor cores computes the problem, too; null: nothing.
   std::int64_t (*price_beside_tensor_cores)(const Problem& problem, const Costs& costs, std::int64_t price) = nullptr;
   /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which

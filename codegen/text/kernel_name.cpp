@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "codegen/wgmma/tiling.h"
-#include "codegen/wgrad_wgmma/tiling.h"
 #include "fmt/format.h"
 #include "jitconv/error.h"
 
@@ -13,10 +11,9 @@ namespace jitconv::codegen {
 namespace {
 
 std::string family_name(const ConvPlan& plan) {
-  const auto* wgmma = plan.tiling<WgmmaTiling>();
-  const auto* wgrad = plan.tiling<WgradWgmmaTiling>();
-  const bool splits = (wgmma != nullptr && wgmma->splits_operands()) || (wgrad != nullptr && wgrad->splits_operands);
-  return fmt::format("{}{}", to_string(plan.family()), splits ? "_tf32x3" : "");
+  const FamilyFunctions& functions = functions_of(plan.family());
+  const bool splits = functions.splits_operands != nullptr && functions.splits_operands(plan.convolution().tiling);
+  return fmt::format("{}{}", functions.name, splits ? "_tf32x3" : "");
 }
 
 /// cuDNN's and CUTLASS's words.

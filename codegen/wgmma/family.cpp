@@ -204,6 +204,7 @@ FamilyFunctions wgmma_family() {
       .stores_pixels = [](const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).stores_pixels; },
       .joins_groups = [](const Tiling& tiling) { return std::int64_t{std::get<WgmmaTiling>(tiling).joins_groups}; },
       .awaits_weights = [](const Tiling&) { return true; },
+      .splits_operands = [](const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).splits_operands(); },
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgmma::emit,

@@ -89,6 +89,7 @@ FamilyFunctions wgrad_wgmma_family() {
       .name = "wgrad_wgmma",
       .uses_tensor_cores = true,
       .reads_any_weight = true,
+      .splits_operands = [](const Tiling& tiling) { return std::get<WgradWgmmaTiling>(tiling).splits_operands; },
       .enumerate = wgrad_wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgrad_wgmma::emit,

@@ -93,6 +93,12 @@ TEST(Families, UseTensorCoresOrDoNot) {
         << to_string(family);
 }
 
+TEST(Families, SayWhetherTheySplitOperands) {
+  for (const Family family : all_families())
+    EXPECT_EQ(functions_of(family).splits_operands != nullptr, family == Family::wgmma || family == Family::wgrad_wgmma)
+        << to_string(family);
+}
+
 TEST(Families, PriceTheWeightsThatTheyNeedDense) {
   for (const Family family : all_families()) {
     const FamilyFunctions& functions = functions_of(family);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "codegen/activation_gradient/pass.h"
+#include "codegen/convolution_name.h"
 #include "codegen/cost_text.h"
 #include "codegen/costs/costs.h"
 #include "codegen/phases.h"
@@ -99,10 +100,18 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
 
 bool cheaper(const Candidate& a, const Candidate& b) { return a.cost < b.cost; }
 
-ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
+/// What all plans of a canonical spec have in common, without a kernel.
+ConvPlan begun_plan(const ConvSpec& spec, const Target& target) {
   ConvPlan plan;
   plan.spec = spec;
+  plan.spec_text = to_string(spec);
+  plan.convolution_name = convolution_name(spec);
   plan.target = target;
+  return plan;
+}
+
+ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
+  ConvPlan plan = begun_plan(spec, target);
   plan.notes.push_back({"none", "the output has no elements, nothing is launched"});
   return plan;
 }
@@ -139,7 +148,7 @@ void read_asked_weight(ConvPlan& plan, const Problem& asked) {
 }
 
 /// The plan of one kernel, and the passes that it needs.
-ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan kernel) {
+ConvPlan complete_plan(ConvPlan plan, KernelPlan kernel) {
   const FamilyFunctions& functions = functions_of(kernel.family());
   const Problem wanted = kernel.problem;
   const bool as_asked = computes_as_asked(kernel.family(), wanted);
@@ -156,9 +165,6 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   if (functions.joins_groups != nullptr)
     kernel.problem = join_groups(kernel.problem, functions.joins_groups(kernel.tiling));
   const bool is_reordered = kernel.problem.weight != asked.weight;
-  ConvPlan plan;
-  plan.spec = spec;
-  plan.target = target;
   kernel.wide_index = functions.needs_wide_index != nullptr ? functions.needs_wide_index(kernel.problem, kernel.tiling)
                                                             : needs_wide_index(kernel.problem, {});
   // Before the others are added: they read what it writes.
@@ -169,6 +175,12 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   if (interleaves) add_interleaving(plan, wanted);
   if (is_reordered) read_asked_weight(plan, asked);
   if (activates) add_activation_gradient(plan, wanted);
+  return plan;
+}
+
+ConvPlan complete_plan(const ConvPlan& begun, const Problem& problem, const Candidate& candidate) {
+  ConvPlan plan = complete_plan(begun, {problem, candidate.tiling, candidate.launch});
+  plan.cost = candidate.cost;
   return plan;
 }
 
@@ -194,15 +206,13 @@ std::int64_t ConvPlan::workspace_bytes() const {
 }
 
 ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& candidate) {
-  ConvPlan plan = complete_plan(spec, target, {lower(spec), candidate.tiling, candidate.launch});
-  plan.cost = candidate.cost;
-  return plan;
+  return complete_plan(begun_plan(spec, target), lower(spec), candidate);
 }
 
 ConvPlan plan_like(const ConvPlan& plan, const ConvSpec& spec, std::uint32_t blocks) {
   KernelPlan kernel{lower(spec), plan.convolution().tiling, plan.convolution().launch};
   kernel.launch.blocks = blocks;
-  ConvPlan like = complete_plan(spec, plan.target, kernel);
+  ConvPlan like = complete_plan(begun_plan(spec, plan.target), kernel);
   // As long as the planner has not said so of this spec, offsets are as wide as they were.
   for (std::size_t i = 0; i < std::min(like.kernels.size(), plan.kernels.size()); ++i)
     like.kernels[i].wide_index = plan.kernels[i].wide_index;
@@ -219,7 +229,7 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
       find_candidates(wanted, problem, target, CandidateList::Keep::cheapest, costs_of(target));
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
-  ConvPlan chosen = plan_with(wanted, target, *best);
+  ConvPlan chosen = complete_plan(begun_plan(wanted, target), problem, *best);
   chosen.notes = candidates.notes;
   note_losers(candidates, chosen);
   return chosen;
@@ -232,8 +242,9 @@ std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target
   std::vector<Candidate> all = find_candidates(wanted, problem, target, CandidateList::Keep::all, costs_of(target)).all;
   std::stable_sort(all.begin(), all.end(), cheaper);
   if (all.size() > limit) all.resize(limit);
+  const ConvPlan begun = begun_plan(wanted, target);
   std::vector<ConvPlan> plans;
-  for (const Candidate& candidate : all) plans.push_back(plan_with(wanted, target, candidate));
+  for (const Candidate& candidate : all) plans.push_back(complete_plan(begun, problem, candidate));
   return plans;
 }
 

@@ -43,7 +43,9 @@ struct Scratch {
 };
 
 struct ConvPlan {
-  ConvSpec spec;  ///< canonical: see canonical()
+  ConvSpec spec;                 ///< canonical: see canonical()
+  std::string spec_text;         ///< to_string(spec), for the banner: generate() reads no spec
+  std::string convolution_name;  ///< convolution_name(spec), a part of kernels' names
   Target target;
   std::vector<KernelPlan> kernels;  ///< in launch order; none if the output has no elements
   std::vector<Scratch> scratch;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/convolution_name.h"
 #include "codegen/plan.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
@@ -18,7 +19,7 @@ namespace {
 
 std::string name_of(const ConvSpec& spec, const Tiling& tiling = DirectTiling{}) {
   ConvPlan plan;
-  plan.spec = canonical(spec);
+  plan.convolution_name = convolution_name(canonical(spec));
   plan.kernels.push_back({{}, tiling, {}});
   return kernel_name(plan);
 }
@@ -75,16 +76,17 @@ RC_GTEST_PROP(KernelNameProperty, IsAShortCIdentifier, ()) {
                        [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
   };
   ConvPlan plan;
-  plan.spec = canonical(spec);
+  plan.convolution_name = convolution_name(canonical(spec));
   plan.kernels.push_back({{}, DepthwisePlanesTiling{}, {}});
   RC_ASSERT(is_identifier(kernel_name(plan)));
   // Whatever the numbers are.
   const std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  plan.spec.input = {most, most, most, most};
-  plan.spec.weight = {most, most, most, most};
-  plan.spec.padding = Padding(most, 1, most, 1);
-  plan.spec.stride = plan.spec.dilation = Size2(most);
-  plan.spec.groups = most;
+  spec.input = {most, most, most, most};
+  spec.weight = {most, most, most, most};
+  spec.padding = Padding(most, 1, most, 1);
+  spec.stride = spec.dilation = Size2(most);
+  spec.groups = most;
+  plan.convolution_name = convolution_name(spec);
   RC_ASSERT(is_identifier(kernel_name(plan)) && kernel_name(plan).size() <= 512);
 }
 

@@ -31,12 +31,16 @@ Launch launch_of(const BlockWork& work, const Target& target) {
           static_cast<std::uint32_t>(work.shared_bytes), std::min(resident_blocks(work, target), work.launch_blocks)};
 }
 
+std::int64_t overlapped(std::int64_t a, std::int64_t b, std::int64_t unhidden_permille) {
+  return std::max(a, b) + std::min(a, b) * unhidden_permille / 1000;
+}
+
 std::int64_t price(const BlockWork& work, const Target& target, const FmaCosts& costs) {
   const std::int64_t resident = std::max(resident_blocks(work, target), 1);
   const std::int64_t issue =
       work.warps * (work.fma_per_warp * costs.fma_issue_percent / 100 + work.other_per_warp) / kSchedulers;
   const std::int64_t shared = work.warps * work.shared_per_warp;
-  std::int64_t block_cycles = std::max(issue, shared) + std::min(issue, shared) * costs.unhidden_percent / 100;
+  std::int64_t block_cycles = overlapped(issue, shared, 10 * costs.unhidden_percent);
   const std::int64_t warps = resident * work.warps;
   if (warps < work.wanted_warps)
     block_cycles += block_cycles * (work.wanted_warps - warps) * costs.no_warps_percent / (100 * work.wanted_warps);
@@ -50,8 +54,7 @@ std::int64_t price(const BlockWork& work, const Target& target, const FmaCosts& 
   if (rest > 0) cycles += std::max(rest_per_sm * block_cycles, block_cycles + work.latency_cycles);
 
   const std::int64_t compute = cycles * costs.picoseconds_per_cycle;
-  const std::int64_t memory = dram_time(work.dram_bytes, costs);
-  return std::max(compute, memory) + std::min(compute, memory) * costs.unhidden_memory_permille / 1000;
+  return overlapped(compute, dram_time(work.dram_bytes, costs), costs.unhidden_memory_permille);
 }
 
 std::int64_t pass_price(std::int64_t dram_bytes, const FmaCosts& costs) {

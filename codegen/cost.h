@@ -41,6 +41,12 @@ Launch launch_of(const BlockWork& work, const Target& target);
 /// Blocks of `work` that fit on one SM.
 int resident_blocks(const BlockWork& work, const Target& target);
 
+/// Time of two parts of a launch, or of a block, that overlap, in the unit of both: the longer one, which decides, and
+/// what it leaves unhidden of the shorter one. This is the roofline model (Williams, Waterman and Patterson, 2009),
+/// where the shorter part is free, but with incomplete overlap: 0 permille is the roofline, 1000 one part after the
+/// other. The tables in costs/ have the share for each pair of parts.
+std::int64_t overlapped(std::int64_t a, std::int64_t b, std::int64_t unhidden_permille);
+
 /// Modelled time of the launch in picoseconds.
 std::int64_t price(const BlockWork& work, const Target& target, const FmaCosts& costs);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/cost.h"
 #include "codegen/costs/costs.h"
 #include "codegen/pointwise/family.h"
 #include "codegen/tensor_map.h"
@@ -245,7 +246,7 @@ class Search {
       bytes += sums;
     }
     const std::int64_t memory = bytes * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
-    return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
+    return overlapped(compute, memory, 10 * costs_.unhidden_percent);
   }
 
   CandidateList& into_;

@@ -219,7 +219,7 @@ std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaS
                                      : std::max(multiply + store, boxes || planes ? stored : 0);
   const std::int64_t engine =
       load + (boxes ? tile_bytes(geometry, outputs) / 128 * costs_.store.box_row_sixteenths / 16 : 0);
-  std::int64_t tile = std::max(consume, engine) + std::min(consume, engine) * costs_.tile.unhidden_permille / 1000;
+  std::int64_t tile = overlapped(consume, engine, costs_.tile.unhidden_permille);
   if (tiling.pipeline.stages <= 3)
     tile += tile * (tiling.pipeline.stages == 2 ? costs_.tile.two_stages_percent : costs_.tile.shallow_im2col_percent) /
             100;
@@ -270,8 +270,7 @@ std::int64_t WgmmaPrice::from_dram(const WgmmaGeometry& geometry, std::int64_t b
 std::int64_t WgmmaPrice::launched(std::int64_t compute, std::int64_t memory, std::int64_t dram) const {
   // The rate of `memory` is that of what the cache helps with. Where DRAM takes longest, its own rate decides.
   const std::int64_t moving = dram > compute ? std::max(memory, dram) : memory;
-  return std::max(compute, moving) + std::min(compute, moving) * costs_.memory.unhidden_percent / 100 +
-         costs_.launches.launch;
+  return overlapped(compute, moving, 10 * costs_.memory.unhidden_percent) + costs_.launches.launch;
 }
 
 std::int64_t WgmmaPrice::packing(const WgmmaGeometry& geometry, std::int64_t launch) const {
@@ -309,7 +308,7 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
   const bool turns = tiling.schedule == WgmmaTiling::Schedule::pingpong;
   const std::int64_t consume = turns ? std::max(multiply, (multiply + store) / 2) : multiply + store;
   const std::int64_t last = turns ? store : 0;
-  std::int64_t tile = std::max(consume, load) + std::min(consume, load) * costs_.tile.unhidden_permille / 1000;
+  std::int64_t tile = overlapped(consume, load, costs_.tile.unhidden_permille);
   if (tiling.runs() == 2) tile += steps * costs_.tile.second_run;
   if (tiling.pipeline.filter_rows > 1) tile += steps * costs_.tile.all_rows * tiling.runs();
   // A warp that converts needs a stage besides the one that is multiplied.

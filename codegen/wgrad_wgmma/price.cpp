@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/cost.h"
 #include "codegen/reduce/tiling.h"
 
 namespace jitconv::codegen {
@@ -39,7 +40,7 @@ std::int64_t WgradWgmmaPrice::of(const WgradGeometry& geometry, std::int64_t blo
   const std::int64_t compute = start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
                                sums / costs_.reduce_bytes_per_picosecond;
   const std::int64_t memory = (bytes_ + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
-  return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
+  return overlapped(compute, memory, 10 * costs_.unhidden_percent);
 }
 
 std::int64_t WgradWgmmaPrice::split_and_promote(const WgradWgmmaTiling& tiling) const {

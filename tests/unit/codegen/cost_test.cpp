@@ -45,6 +45,15 @@ BlockWork block() {
   return work;
 }
 
+TEST(Overlapped, IsTheLongerPartAndWhatItDoesNotHideOfTheOther) {
+  EXPECT_EQ(overlapped(3000, 1000, 0), 3000) << "the roofline";
+  EXPECT_EQ(overlapped(3000, 1000, 1000), 4000) << "nothing overlaps";
+  EXPECT_EQ(overlapped(3000, 1000, 125), 3125);
+  EXPECT_EQ(overlapped(1000, 3000, 125), 3125) << "whichever is the longer one";
+  EXPECT_EQ(overlapped(3000, 7, 125), 3000) << "fractions are left out";
+  EXPECT_EQ(overlapped(0, 0, 125), 0);
+}
+
 std::int64_t cycles(const BlockWork& work) { return price(work, ten_sms(), kCosts) / 1000; }
 
 TEST(CostFormula, CountsIssueSlotsOfFourSchedulers) { EXPECT_EQ(cycles(block()), 2 * 100 + 200); }

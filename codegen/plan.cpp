@@ -53,10 +53,13 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     // Two lists: the cheapest before the price of interleaving is added need not be the cheapest after it.
     CandidateList list(keep, costs), storing_list(keep, costs);
     const FamilyFunctions& functions = functions_of(family);
-    const std::string why = functions.enumerate(computes_as_asked(family, problem) ? problem : dense, target, list);
+    const Problem& enumerated = computes_as_asked(family, problem) ? problem : dense;
+    const std::string why = functions.enumerate(enumerated, target, list);
     if (storing && functions.stores_pixels != nullptr) functions.enumerate(*storing, target, storing_list);
     const bool none = list.empty() && storing_list.empty();
-    if (none) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
+    // Phases have another filter and more channels than the convolution that was asked for.
+    const std::string_view whose = enumerated.is_sub_pixel() ? " (in the dense convolution of its phases)" : "";
+    if (none) result.notes.push_back({std::string(to_string(family)), fmt::format("not possible: {}{}", why, whose)});
     if (uses_tensor_cores(family) && !none) tensor_cores = true;
     if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates())

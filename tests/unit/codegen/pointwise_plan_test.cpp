@@ -86,6 +86,16 @@ TEST(PointwisePlan, SaysWhatStandsInTheWay) {
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
 
+// A family that knows no strided gradients is asked for the dense convolution of the phases, which has another filter.
+TEST(PointwisePlan, SaysThatTheFilterIsThatOfPhases) {
+  const std::string gradient = "operation=data_gradient input=8,64,56,56 weight=128,64,3,3 padding=1 math=tf32";
+  EXPECT_EQ(test::note_of("pointwise", gradient), "not possible: the filter is 3x3");
+  EXPECT_EQ(test::note_of("pointwise", gradient + " stride=2"),
+            "not possible: the filter is 2x2 (in the dense convolution of its phases)");
+  EXPECT_EQ(test::note_of("depthwise", gradient + " stride=2"), "not possible: 128 input channels per group, not 1")
+      << "it computes the gradient as it is";
+}
+
 // Where a kernel that packs weights would take a good part of the time.
 TEST(PointwisePlan, IsChosenForFewChannelsOfSmallImages) {
   for (const char* text : {"input=16,64,56,56 weight=256,64,1,1 math=tf32",

@@ -8,12 +8,14 @@ namespace jitconv::codegen {
 
 /// Tiles of a kernel, and the blocks that compute them.
 struct OutputTiles {
-  /// What a tile has several of: planes of channels, counted over all images, or whole images; 0: parts of one image.
+  /// What a tile has several of: planes of channels, counted over all images, or whole images. Both are 0 if a tile is
+  /// a part of one image.
   std::int64_t planes = 0, images = 0;
-  /// Rows and columns of outputs of a tile, or, of runs, the numbers of them that keep where runs begin and end when
-  /// they are taken away. 0: all have to stay.
+  /// Rows and columns of outputs that a tile has. Of tiles that are runs of outputs: rows and columns can be taken away
+  /// in multiples of these numbers without moving the ends of runs. 0: all have to stay.
   std::int64_t rows = 1, columns = 1;
-  /// Of tiles that are runs of outputs and not of rows: outputs that a row counts, and outputs that show two tiles.
+  /// Set if tiles are runs of outputs and not of rows: the outputs that a row counts, and the fewest outputs that have
+  /// two tiles.
   std::int64_t row_outputs = 0, fewest_outputs = 0;
   std::int64_t line_outputs = 0;  ///< of a block, where the pixels of all images are one line; 0: they are not
   std::int64_t tiles = 1;         ///< that blocks walk over, or have one each

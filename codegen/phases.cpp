@@ -36,7 +36,7 @@ class AxisSplit {
   const Axis& dense() const { return dense_; }
 
  private:
-  /// Of the convolution whose gradient this is.
+  /// The padding of the convolution whose gradient this is.
   std::int64_t forward_pad() const { return gradient_.reach() - gradient_.pad; }
 
   /// Each of the taps before they repeat modulo the stride is the first of one phase: pixels of the others meet none.
@@ -105,7 +105,7 @@ class AxisSplit {
   std::vector<PhaseTaps> taps_;
 };
 
-/// Of the phases' outputs, dense as `layout` says.
+/// A view of the phases' outputs, dense as `layout` says.
 View phases_view(Tensor tensor, DataType type, Layout layout, const Problem& problem) {
   return {tensor, type, dense_strides(layout, problem.output_channels(), problem.rows.output, problem.columns.output)};
 }

@@ -57,7 +57,7 @@ struct ConvPlan {
   KernelPlan& convolution() { return const_cast<KernelPlan&>(static_cast<const ConvPlan&>(*this).convolution()); }
   /// Its place in the list.
   std::vector<KernelPlan>::iterator convolution_place() { return kernels.begin() + (&convolution() - kernels.data()); }
-  /// Of the kernel that convolves, none without one.
+  /// The family of the kernel that convolves; none without one.
   Family family() const { return kernels.empty() ? Family::none : convolution().family(); }
   /// The convolution's tiling, null if it is of another family.
   template <typename FamilyTiling>
@@ -66,7 +66,7 @@ struct ConvPlan {
   }
   std::int64_t packed_weight_bytes() const;
   std::int64_t workspace_bytes() const;
-  /// Of a launch that brings packed weights.
+  /// The workspace of a launch that brings packed weights.
   std::int64_t workspace_bytes_with_packed_weights() const { return workspace_bytes() - packed_weight_bytes(); }
   bool operator==(const ConvPlan&) const = default;
 };

@@ -55,9 +55,9 @@ View gradient_weight(const View& forward, const Axis& rows, const Axis& columns)
   return view;
 }
 
-/// Of a weight gradient with a 1x1 filter, whose sums do not ask which row a pixel is of: pixels that both tensors have
-/// one behind the other become one row, those of an image or, of NHWC tensors, of all. A stride becomes that of x where
-/// pixels have channels for neighbours.
+/// Makes one row of all pixels of an image, if they follow each other in both tensors, and one row of the pixels of all
+/// images, if those do, too. Only for a weight gradient with a 1x1 filter: its sums do not depend on the row that a
+/// pixel is in. A stride prevents that, except in NHWC tensors: there it first becomes a part of the strides of x.
 void join_pixels(Problem& problem) {
   Axis &rows = problem.rows, &columns = problem.columns;
   if (!rows.is_pointwise() || !columns.is_pointwise()) return;
@@ -200,7 +200,7 @@ Work work(const Problem& problem) {
   if (problem.epilogue.bias) all += bytes(static_cast<double>(problem.output_channels()), problem.result());
   if (problem.epilogue.residual)
     all += bytes(problem.reduction == Reduction::taps ? outputs : weights, problem.result());
-  // Of an upsampled input, a tap meets one pixel in upsampling.rows * upsampling.columns outputs.
+  // In an upsampled input, a tap meets a pixel only for one in upsampling.rows * upsampling.columns outputs.
   const double upsampling = product(problem.rows.upsampling, problem.columns.upsampling);
   const double multiplied =
       upsampling == 1 ? outputs : product(problem.n, problem.output_channels(), problem.input_plane());

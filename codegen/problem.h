@@ -98,9 +98,9 @@ struct AxisPhases {
   bool operator==(const AxisPhases&) const = default;
 };
 
-/// Of a dense convolution that computes a gradient with a stride: its output channels are those of every phase, [group]
-/// [phase of rows][phase of columns][channel] unless columns_innermost, and its taps are the window of all phases. Made
-/// by sub_pixel_problem().
+/// The phases of a dense convolution that computes a data gradient with a stride, see sub_pixel_problem(). Its output
+/// channels are those of every phase, [group][phase of rows][phase of columns][channel] unless columns_innermost. Its
+/// taps are the window of all phases.
 struct Phases {
   AxisPhases rows, columns;
   /// The kernel stores the pixels of dx, dense, with their epilogue, and zeros where a pixel meets no tap; else sums,
@@ -109,7 +109,7 @@ struct Phases {
   /// Channels are [group][phase of rows][channel][phase of columns]: pixels of a row of dx are neighbouring channels.
   bool columns_innermost = false;
   std::int64_t count() const { return rows.count() * columns.count(); }
-  /// Of a kernel that stores pixels: those that it writes for an output, the zeros behind it included.
+  /// Pixels that a kernel which stores pixels writes for an output, the zeros behind it included; else 1.
   std::int64_t pixels_of_output() const {
     return stores_pixels ? rows.stride / rows.count() * (columns.stride / columns.count()) : 1;
   }
@@ -143,8 +143,8 @@ struct Problem {
   Arithmetic arithmetic = Arithmetic::fp32;
   Reduction reduction = Reduction::taps;
   Epilogue epilogue;
-  /// Of a gradient: dy is multiplied by the derivative of this, with the epilogue's parameters. The kernels that
-  /// activation_gradient/ puts before others' do that; the others read its result.
+  /// The activation by whose derivative a gradient's dy is multiplied, with the epilogue's parameters. A kernel of
+  /// activation_gradient/ does that first. The others read its result.
   Activation dy_activation = Activation::none;
   std::int64_t alignment = 16;  ///< bytes: every tensor's address is a multiple
   Phases phases;                ///< of a sub-pixel convolution, and then `weight` is the gradient's view; else none
@@ -158,14 +158,14 @@ struct Problem {
   std::int64_t weight_elements() const { return output_channels() * c * taps(); }
   std::int64_t output_elements() const { return n * output_channels() * output_plane(); }
   bool is_upsampled() const { return rows.upsampling != 1 || columns.upsampling != 1; }
-  /// Of a data gradient: an output meets one tap of so many.
+  /// An output of a data gradient meets one tap of so many.
   std::int64_t phases_of_stride() const { return rows.upsampling * columns.upsampling; }
   /// The first pixels of the input meet no tap: those of a data gradient with more padding than its filter reaches.
   bool is_cropped() const { return rows.pad < 0 || columns.pad < 0; }
   bool is_sub_pixel() const { return phases.count() > 0; }
   /// Channels of a group that a pixel of the output has: where pixels of dx are stored, those of one phase.
   std::int64_t pixel_channels() const { return phases.stores_pixels ? k / phases.count() : k; }
-  /// Of a gradient: dy, which is the input of a data gradient and the output of a weight gradient.
+  /// dy of a gradient: the input of a data gradient, the output of a weight gradient.
   View& dy() { return reduction == Reduction::taps ? input : output; }
   const View& dy() const { return reduction == Reduction::taps ? input : output; }
   std::int64_t dy_elements() const { return reduction == Reduction::taps ? input_elements() : output_elements(); }

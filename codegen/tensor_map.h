@@ -30,11 +30,11 @@ struct TensorMapShape {
   int swizzle_bytes = 0;
   /// Floats are rounded to TF32 on the way, to nearest, ties to even.
   bool rounds_to_tf32 = false;
-  /// Of a tensor with the axes C, W, H, N, im2col mode instead of boxes (cuTensorMapEncodeIm2col): a copy
-  /// brings box[0] channels of box[1] pixels (up to kMostIm2colPixels), a row each. It starts at a pixel and goes on
-  /// along w, then h, then n, by `stride`, from `lower` to before the extent and `upper`, both along {w, h}; a pixel it
-  /// comes to is read at an offset from 0 to kMostIm2colOffset along each that a copy names. Those outside the tensor
-  /// are zeros.
+  /// Im2col mode in place of boxes (cuTensorMapEncodeIm2col), for a tensor with the axes C, W, H, N. A copy brings
+  /// box[0] channels of box[1] pixels (up to kMostIm2colPixels), a row for each pixel. It starts at a pixel and goes on
+  /// by `stride` along w, then h, then n. Along {w, h}, pixels begin at `lower` and end before the extent plus `upper`.
+  /// Each pixel is read at an offset from it that the copy names, 0 to kMostIm2colOffset along each axis. What lies
+  /// outside the tensor is zero.
   struct Im2col {
     std::array<int, 2> lower{}, upper{};  ///< kLeastCorner to kMostCorner
     std::array<int, 2> stride{1, 1};      ///< 1 to kMostIm2colStride

@@ -66,7 +66,7 @@ class Search {
     };
     if (all <= 64) add(all);
     for (const int threads : {4, 8, 16, 24, 32, 48, 64}) {
-      // Of some channels, whole sectors.
+      // A part of the channels must be whole sectors.
       if (threads < all && threads * vector / multiplier * element_ % kSector == 0) add(threads);
     }
     if (result.empty()) add(std::min<std::int64_t>(all, 32));

@@ -65,8 +65,8 @@ class Search {
     std::int64_t wavefronts = 0;
   };
 
-  /// Of vectors that divide rows, the one that moves a row in the fewest wavefronts. A lane's rows are `step` after
-  /// those of the one before, in the same plane.
+  /// The vector that moves a row in the fewest wavefronts, of those that divide rows. In a plane, a lane's rows are
+  /// `step` after those of the lane before.
   static RowMoves row_moves(std::int64_t row, std::int64_t plane_rows, std::int64_t step, std::int64_t parts,
                             std::int64_t element_bytes) {
     RowMoves best{1, INT64_MAX};

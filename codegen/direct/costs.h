@@ -15,7 +15,8 @@ struct DirectCosts {
     std::int64_t registers_percent;  ///< of all, where they go through registers
   };
   Copies copies;
-  /// Of groups of one channel, whose elements are copied one by one, with one stage and nothing to do meanwhile.
+  /// Groups of one channel. Their elements are copied one by one. There is one stage, so a block has nothing to do
+  /// while it waits.
   struct Single {
     std::int64_t async_wait;         ///< cycles of a batch of a warp's copies: addresses and predicates
     std::int64_t register_wait;      ///< the same through registers: until its loads have arrived

@@ -49,9 +49,9 @@ void add_pixel_packing(ConvPlan& plan, PackPixelsTiling tiling) {
 std::int64_t pixel_packing_cost(const PackPixelsTiling& tiling, const FmaCosts& costs) {
   std::int64_t bytes = 0;
   for (const PackedPixels& tensor : tiling.tensors()) {
-    // Of a row with a stride, whole sectors are read.
+    // Whole sectors are read, also if the elements that are used lie a stride apart.
     const std::int64_t read = tensor.reads_channels() ? 1 : std::min<std::int64_t>(tensor.source.stride.w, 8);
-    // Of rows with zeros or phases, finding an element's place takes as long as moving it. Measured on an H100.
+    // In rows with zeros or phases, finding an element's place takes as long as moving it. Measured on an H100.
     const std::int64_t finding = tensor.pads() ? 2 : 1;
     bytes += finding * (1 + read) * tensor.source.element_bytes() * tensor.pixels() * tensor.channels;
   }

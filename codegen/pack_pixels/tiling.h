@@ -23,7 +23,7 @@ struct PackedPixels {
   Tensor packed = Tensor::scratch;
 
   static constexpr int kTile = 64;
-  /// Of the parameter, also where that is dy multiplied by an activation's derivative.
+  /// The parameter's name. "dy" is also dy multiplied by an activation's derivative.
   const char* name() const { return source.tensor == Tensor::x ? "x" : "dy"; }
   std::int64_t pixels() const { return n * rows * packed_columns; }
   std::int64_t bytes() const;

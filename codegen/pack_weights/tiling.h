@@ -77,10 +77,10 @@ struct PackWeightsTiling {
   std::int64_t piece_words(const Problem& problem) const;
   std::int64_t piece_pitch(const Problem& problem) const;
   std::int64_t pieces(const Problem& problem) const;
-  /// Of a data gradient: elements that a load of a piece brings.
+  /// Elements that a load of a piece brings; for data gradients.
   int load_elements(const Problem& problem) const;
-  /// Of a data gradient: 16 bytes are left free behind every 128 of a piece, because its filters lie an even number of
-  /// words apart.
+  /// Whether 16 bytes are left free behind every 128 bytes of a piece; for data gradients. Filters that lie an even
+  /// number of words apart would have bank conflicts without that.
   static bool skews_pieces(const Problem& problem);
   /// Rows of a unit that a block writes at a time: of its channels, and of all phases of columns if those are
   /// innermost.

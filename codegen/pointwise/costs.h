@@ -32,7 +32,7 @@ struct PointwiseCosts {
     std::int64_t parts;   ///< or parts of two
   };
   Store store;
-  /// Of the kernel that adds partial sums.
+  /// The kernel that adds partial sums.
   struct Reduce {
     std::int64_t launch;  ///< picoseconds
     std::int64_t bytes_per_picosecond;

@@ -32,8 +32,8 @@ std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel
 namespace reduce {
 KernelText emit(const KernelPlan& kernel, std::string_view name);
 
-/// Of emit() and what it hands over to: the parameters and device files of a pass; how it waits for the kernel before
-/// it; and by how much its loop over splits is unrolled, if not wholly.
+/// What emit(), emit_interleaving() and emit_filters() share: the parameters and device files of a pass, how it waits
+/// for the kernel before it, and by how much its loop over splits is unrolled, if not wholly.
 std::vector<Argument> parameters(const KernelPlan& kernel, const ReduceTiling& tiling);
 std::vector<DeviceFile> device_files(const KernelPlan& kernel, const ReduceTiling& tiling);
 std::string wait(const KernelPlan& kernel);

@@ -24,16 +24,18 @@ struct GradientSums {
     tap_c_k,  ///< [tap][c][k] with taps from last to first: of exchanged operands
   };
   Order order = Order::as_dw;
-  /// Of tap_k_c, groups whose c are all channels of so many: of what lies there, one group's part is dw.
+  /// Groups that the kernel computed as one, see join_groups(); more than one only in the order tap_k_c. There, c
+  /// counts the channels of all of them, and only those of k's own group are a part of dw.
   std::int64_t joined_groups = 1;
   std::int64_t bias_first = 0;  ///< floats before those of db
   std::int64_t stride = 0;      ///< floats to the next split's
   bool is_as_dw() const { return order == Order::as_dw; }
   bool operator==(const GradientSums&) const = default;
 };
-/// Of orders other than as_dw: the taps of a filter must fit the shared memory that every kernel may have.
+/// The most taps of a filter whose sums are in another order than as_dw. They must fit the shared memory that every
+/// kernel may have.
 constexpr std::int64_t kMostTaps = 48 * 1024 / 4;
-/// Those of a kernel that sums as dw lies, and db behind it.
+/// The sums of a kernel that writes them as dw lies, and db behind it.
 inline GradientSums sums_as_dw(const Problem& problem) {
   return {GradientSums::Order::as_dw, 1, problem.weight_elements(), gradient_sum_stride(problem)};
 }

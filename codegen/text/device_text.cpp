@@ -49,7 +49,7 @@ bool ends_declaration(std::string_view line) {
   return begins && (line.ends_with(';') || line.ends_with('}'));
 }
 
-/// Of a declaration's first line that is neither comment nor template.
+/// The name that a declaration declares in `line`, its first that is neither a comment nor `template <...>`.
 std::string_view name_of(std::string_view line) {
   const auto last_word = [](std::string_view before) {
     std::size_t first = before.size();

@@ -13,7 +13,7 @@ class LayoutComment {
  public:
   /// What begins at byte `place` of shared memory; in ascending order.
   LayoutComment& memory(std::string_view place, std::string_view what);
-  /// Of `arrivals` a phase is complete.
+  /// A barrier, whose phase is complete after `arrivals`.
   LayoutComment& barrier(std::string_view name, std::string_view arrivals, std::string_view who_arrives,
                          std::string_view who_waits);
   /// Tables with aligned columns.

@@ -33,7 +33,7 @@ PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::str
 
 /// Tables that first_pixel() needs, lines; empty if no phase is shifted.
 std::string shift_tables(const Phases& phases);
-/// Of axes with all phases: an expression for the pixel that a phase has at output 0, negative if it is shifted.
+/// An expression for the pixel that a phase has at output 0, negative if the phase is shifted. The axis has all phases.
 std::string first_pixel(const AxisPhases& phases, std::string_view axis, std::string_view phase);
 
 }  // namespace jitconv::codegen

@@ -15,7 +15,8 @@ struct TransposeWeightsTiling {
   bool lets_next_start = false;  ///< the convolution waits for the weights itself, on GPUs where kernels may overlap
   static constexpr int kThreads = 256;
   static constexpr int kSide = 4, kTileK = 8 * kSide, kTileC = kThreads / 8 * kSide;
-  /// Of the weights as they were asked for, also where the problem has dense ones in their place.
+  /// Whether a thread writes kSide x kSide elements. The weights as they were asked for decide, also where the problem
+  /// has dense ones in their place.
   static bool takes_tiles(const Problem& problem) {
     return problem.taps() == 1 && !problem.is_sub_pixel() &&
            problem.asked_weight.value_or(problem.weight).stride.n == 1;

@@ -77,8 +77,8 @@ struct WgmmaCosts {
   };
   Im2col im2col;
 
-  /// In place of the same of others, of strided data gradients whose pixels are stored: tiles have fewer products of
-  /// what they load.
+  /// Strided data gradients whose pixels are stored: their tiles have fewer products of what they load. Other
+  /// convolutions have the entries of these names in other groups.
   struct Phases {
     std::int64_t l2_bytes_per_cycle;         ///< an SM's share, of pixels that lanes load
     std::int64_t vector_load_percent;        ///< of the time in which warps load vectors of channels

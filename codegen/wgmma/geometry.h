@@ -1,5 +1,5 @@
 // The numbers of a wgmma kernel that follow from the problem and the tiling: steps of the pipeline, runs of positions,
-// tiles of the grid. What comes of them is worked out by classes of their own: pixels.h, weights.h, store.h, memory.h,
+// tiles of the grid. What comes of them is worked out by classes of their own: pixels.h, store.h, memory.h and
 // registers.h. Which tilings are possible is in limits.h.
 #pragma once
 
@@ -47,8 +47,8 @@ class WgmmaGeometry : public PixelGrid {
   bool has_zeros() const { return taps_ * tiling_.pipeline.slices % 2 != 0; }
   std::int64_t steps() const { return steps_; }  ///< of a tile: chunks of channels times filter rows
   std::int64_t steps_of_split() const;
-  /// Of pixels that TMA brought and warps split in place: the rows that a thread reads before it stores any, and how
-  /// often it does that for a phase of a run.
+  /// How a thread splits pixels in place that TMA brought: the rows that it reads before it stores any, and how often
+  /// it does that for a phase of a run.
   struct SplitRows {
     std::int64_t batch, batches;
   };
@@ -58,8 +58,8 @@ class WgmmaGeometry : public PixelGrid {
   std::vector<int> promotion_groups(int all) const;
   /// Whether the channels of a tile are of one of tile_phases(), and a step multiplies the taps only that it meets.
   bool skips_zero_taps() const;
-  /// Of units(), those that a step multiplies: if zero taps are skipped, the mean of the phases, or those of the phase
-  /// that has most.
+  /// Units that a step multiplies: all units(), or fewer if zero taps are skipped. Phases then differ: the first
+  /// function has their mean, the second the most.
   std::int64_t multiplied_units() const;
   std::int64_t most_multiplied_units() const;
 
@@ -89,15 +89,15 @@ class WgmmaGeometry : public PixelGrid {
   // Weights of a step.
   /// Both parts if operands are split.
   std::int64_t weight_bytes() const { return tiling_.operand_parts() * units_ * tiling_.tile.channels * kRowBytes; }
-  /// Of those, what has a place in a stage.
+  /// The part of weight_bytes() that has a place in a stage: all, or nothing if weights are kept.
   std::int64_t stage_weight_bytes() const { return tiling_.keeps_weights() ? 0 : weight_bytes(); }
   /// Whether a stage gets the weights of the taps only that the tile's phase meets.
   bool copies_met_taps() const { return skips_zero_taps() && !tiling_.keeps_weights(); }
-  /// Of stage_weight_bytes(), what is copied for a step; the mean of the phases.
+  /// The part of stage_weight_bytes() that is copied for a step. If it depends on the phase, the mean of the phases.
   std::int64_t copied_weight_bytes() const {
     return copies_met_taps() ? stage_weight_bytes() / units_ * multiplied_units() : stage_weight_bytes();
   }
-  /// Of the weights that do not come with steps.
+  /// Bytes of weights that are kept, and so do not come with steps.
   std::int64_t kept_weight_bytes() const { return tiling_.keeps_weights() ? steps_ * weight_bytes() : 0; }
   /// Neighbouring channels of which a lane holds weights in registers: a quarter of a chunk.
   int lane_channels() const { return chunk_channels() / 4; }

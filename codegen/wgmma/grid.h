@@ -44,8 +44,8 @@ class PixelGrid {
   /// Whether the input is a tensor that a kernel before the convolution made: transpose_input/.
   bool reads_transposed() const { return problem_->input.is_transposed; }
 
-  /// Of a strided data gradient whose pixels are stored: what channels of a tile may be of, phases, or phases of rows
-  /// where those of columns are innermost; and how many channels of a group are of one.
+  /// Phases that the channels of a tile can be of, if the pixels of a strided data gradient are stored: all phases, or
+  /// those of rows where phases of columns are innermost. And the channels of a group that are of one such phase.
   std::int64_t tile_phases() const;
   std::int64_t tile_phase_channels() const { return problem_->k / tile_phases(); }
   /// Whether channels of such a phase meet a tap of the window.

@@ -35,7 +35,7 @@ bool maps_pixels(const Problem& problem, const WgmmaTiling& tiling) {
 
 /// Elements of a plane from the first that a run needs to the last, at most.
 std::int64_t raw_elements(const PixelGrid& grid, std::int64_t run_pixels) {
-  // Of the positions of a run, as many rows as make most elements; a row may start or end in the padding.
+  // The worst place of a run: as many rows end inside it as add elements, and both of its ends are in the padding.
   const Axis &rows = grid.problem().rows, &columns = grid.problem().columns;
   const std::int64_t last = run_pixels - 1, row_ends = (grid.pitch() - 1 + last) / grid.pitch();
   const std::int64_t more_of_row = rows.stride * columns.input - grid.pitch() * columns.stride;

@@ -18,7 +18,7 @@ class WgmmaPrice {
 
   /// Picoseconds of all kernels of a tiling, which has so many tiles.
   std::int64_t of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
-  /// Of the kernel that makes this convolution's pixels of those of `source`.
+  /// Picoseconds of the kernel that makes this convolution's pixels of those of `source`.
   std::int64_t of_transposition(const Problem& source) const;
 
  private:
@@ -47,9 +47,9 @@ class WgmmaPrice {
   std::int64_t from_dram(const WgmmaGeometry& geometry, std::int64_t bytes) const;
   /// Picoseconds of the kernel that packs weights, which takes so long to launch; 0 where they are not packed.
   std::int64_t packing(const WgmmaGeometry& geometry, std::int64_t launch) const;
-  /// Of a launch that computes and moves memory for so long, and DRAM at least for `dram`.
+  /// Picoseconds of a launch that computes for `compute`, moves memory for `memory`, and DRAM at least for `dram`.
   std::int64_t launched(std::int64_t compute, std::int64_t memory, std::int64_t dram) const;
-  /// Of x, in rows that any tap meets.
+  /// Bytes of the rows of x that any tap meets.
   std::int64_t input_bytes() const { return input_bytes_; }
 
   const Problem& problem_;

@@ -11,7 +11,7 @@ namespace {
 constexpr int kMostConsumerRegisters = 192;  // what is left to producer warps must do for a step
 constexpr int kMostSplitConsumerRegisters = 208;
 
-/// Of a consumer thread, for weights that it multiplies from registers.
+/// Registers of a consumer thread for weights that it multiplies from there.
 int weight_registers(const WgmmaGeometry& geometry) {
   return !geometry.multiplies_registers() ? 0 : static_cast<int>(round_up(geometry.units() / 2 * 4 + 8, 8));
 }

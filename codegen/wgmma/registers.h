@@ -15,10 +15,11 @@ class WgmmaRegisters {
   /// What a consumer thread would use at best, and whether it gets that.
   int wanted_by_consumer() const { return wanted_; }
   bool fit() const { return consumer_ == wanted_; }
-  /// Of a producer thread, for elements in flight. Of floats, a batch of 17 vectors is as much as ptxas does not spill,
-  /// and faster than two (B, NHWC: 2.62 ms, 2.71); of 16-bit vectors it is slower (1.66, 1.49).
+  /// Registers of a producer thread for elements in flight. For floats, a batch of 17 vectors is the largest that ptxas
+  /// does not spill, and faster than two batches (B, NHWC: 2.62 ms, 2.71). For 16-bit vectors it is slower (1.66 ms,
+  /// 1.49).
   int for_loads() const { return for_loads_; }
-  /// Of a producer thread, for its part of one of its loads. A 16-bit load has one for itself.
+  /// Registers of a producer thread for its part of one of its loads. A 16-bit load has a whole register.
   int per_load() const { return per_load_; }
 
  private:

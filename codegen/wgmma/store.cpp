@@ -11,8 +11,9 @@ namespace {
 
 constexpr int kWarps = 8;  // of consumers
 
-/// Of `columns`, the largest part of `unit` and its multiples that is no larger than `wanted`, or, if that is less than
-/// half of it, the smallest up to twice as large; 0 if there is none.
+/// The size of equal parts of `columns`: about `wanted`, and apart from it by a multiple of `unit`. That is the largest
+/// possible size up to `wanted`. If it is less than half of that, and not all columns, it is the smallest size between
+/// `wanted` and twice as much. 0 if there is none.
 int equal_part(int columns, int wanted, int unit) {
   for (int part = wanted; part >= unit; part -= unit)
     if (columns % part == 0 && (part == columns || 2 * part >= wanted)) return part;

@@ -21,9 +21,9 @@ class WgmmaStore {
   int lead() const { return lead_; }
   /// Whether a tile writes sums, as floats whatever the operands: those of a split, or of phases (phases.h).
   bool stores_sums() const { return stores_sums_; }
-  /// Of an output where a tile writes it: y, or sums.
+  /// Bytes of an output where a tile writes it: in y, or among sums.
   std::int64_t written_bytes() const { return written_bytes_; }
-  /// Of a staged output: its own type's, or a float's for sums of splits, and what a residual is added to.
+  /// Bytes of a staged output: of its own type, or of a float if it is a sum of a split or a residual is added to it.
   int staged_bytes() const { return staged_bytes_; }
   /// Whether TMA stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.

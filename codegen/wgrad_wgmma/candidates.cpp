@@ -27,7 +27,7 @@ constexpr std::int64_t kLongRow = 32;  // outputs
 
 class Search {
  public:
-  /// Of tilings whose operands are exchanged, joined or packed as `given` says.
+  /// Searches tilings whose operands are exchanged, joined or packed as `given` says.
   Search(const Problem& asked, const WgradWgmmaTiling& given, const Target& target, CandidateList& into)
       : into_(into),
         problem_(given.problem_of(asked)),
@@ -301,7 +301,7 @@ class Search {
   std::int64_t passes_cost_ = 0;
 };
 
-/// Of 1x1 filters: planes as they lie, and those that a kernel before makes.
+/// Adds tilings for 1x1 filters whose operands are planes: the tensor's own, or planes that a kernel before makes.
 void add_planes(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
   if (asked.arithmetic == Arithmetic::tf32x3) return;
   tiling.producer = WgradWgmmaTiling::Producer::planes;
@@ -317,8 +317,8 @@ void add_planes(const Problem& asked, WgradWgmmaTiling tiling, const Target& tar
   }
 }
 
-/// Of larger filters: boxes of 16-bit tensors that a kernel before makes NHWC, with rows of whole strides; or, of
-/// floats, planes in whose rows each phase of columns is whole vectors.
+/// Adds tilings for larger filters whose tensors a kernel before packs. 16-bit tensors become NHWC, with rows of whole
+/// strides, and are read as boxes. Floats become planes; in their rows each phase of columns is whole vectors.
 void add_packed_rows(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
   const Problem problem = tiling.problem_of(asked);
   const bool floats = problem.input.type == DataType::f32;

@@ -51,7 +51,8 @@ std::int64_t WgradWgmmaPrice::split_and_promote(const WgradWgmmaTiling& tiling) 
 
 std::int64_t WgradWgmmaPrice::shared_bytes(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
-  // Of phases, more is put in order than is multiplied.
+  // Shared memory counts where operands are split, and where packed rows are put in order: their phases of columns have
+  // more elements than are multiplied.
   if (!tiling.splits_operands && !(tiling.orders() && tiling.packs())) return 0;
   const std::int64_t parts = tiling.splits_operands ? 3 : 1;
   const std::int64_t multiplications =

@@ -31,7 +31,7 @@ class WgradWgmmaPrice {
   std::int64_t order(const WgradGeometry& geometry) const;
   /// Cycles that a step takes in the producer warpgroups.
   std::int64_t load_of_step(const WgradGeometry& geometry) const;
-  /// Of producer threads, for a step.
+  /// Cycles in which producer threads copy dy for a step.
   std::int64_t copy_dy(const WgradGeometry& geometry) const;
 
   const Target& target_;

@@ -6,7 +6,8 @@
 namespace jitconv::codegen {
 namespace {
 
-/// Of planes: pixels of all images are one row, where those of dy are neighbours already, or are made so.
+/// Whether pixels of all images are one row, where operands are planes. x must be packed for that; pixels of dy are
+/// neighbours already, or are packed, too.
 bool joins_images(const WgradWgmmaTiling& tiling, const Problem& asked) {
   return tiling.packs_x && (tiling.packs_dy || asked.output.layout() == Layout::nhwc);
 }

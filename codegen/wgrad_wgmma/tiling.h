@@ -53,7 +53,7 @@ struct WgradWgmmaTiling {
   /// A kernel before makes planes of the tensor, or NHWC rows for boxes (pack_pixels/). In planes of x for orders, rows
   /// are [phase][column], each phase whole vectors.
   bool packs_x = false, packs_dy = false;
-  /// Of packed tensors, boxes or runs: rows of all images are one row, with columns of zeros between images.
+  /// Rows of all images are one row, with columns of zeros between images. Only for packed tensors, boxes or runs.
   bool joins_rows = false;
   Tensor partial_sums = Tensor::scratch;
 
@@ -82,17 +82,17 @@ struct WgradWgmmaTiling {
     if (threads_load()) return splits_operands ? 104 : 88;
     return copies_operands() ? 24 : 40;
   }
-  /// Of a thread. Beside those that are sums of split operands, there is room for steps of four multiplications.
+  /// The most accumulators of a thread. If operands are split, room is left for steps of four multiplications.
   int most_accumulators() const {
     if (splits_operands) return (orders() ? 232 : 200) - kOtherRegisters - columns() / 2 - 8 * 4;
     return takes_boxes() ? 192 : gathers() ? 96 : 160;
   }
   int block_k() const { return 64 * consumers_k; }
   int taps() const { return block_r * block_s; }
-  /// Of an instruction.
+  /// Columns of an instruction.
   int columns() const { return joins_taps ? static_cast<int>(round_up(std::int64_t{block_s} * block_c, 8)) : block_c; }
   int products() const { return joins_taps ? block_r : taps(); }  ///< instructions for the same pixels
-  /// Of these, a warpgroup's, the first's if they are dealt.
+  /// The products() of one warpgroup: all, or, if warpgroups share them, the larger half, which the first has.
   int consumer_products() const { return consumers_k == 2 ? products() : (products() + 1) / 2; }
   int accumulators() const { return consumer_products() * columns() / 2; }
   /// If operands are split, multiplications of the larger parts that accumulators take before they are promoted, and
@@ -109,18 +109,18 @@ struct WgradWgmmaTiling {
     return exchanges ? round_up(problem.weight_elements() + problem.input_channels(), 64)
                      : gradient_sum_stride(problem);
   }
-  /// Of the kernel's problem.
+  /// How blocks share the pixels of the kernel's problem.
   PixelSplits pixel_splits(const Problem& problem) const;
   void share_pixels(const Problem& problem, std::int64_t most_splits);
   bool operator==(const WgradWgmmaTiling&) const = default;
 
  private:
   Problem unpacked_problem_of(const Problem& asked) const;
-  /// Of `asked`, unpacked, for `problem`, which the kernel computes.
+  /// How a tensor of `asked`, which is not packed, is packed for `problem`, which the kernel computes.
   PackedPixels packed_x(const Problem& asked, const Problem& problem) const;
   PackedPixels packed_dy(const Problem& asked, const Problem& problem) const;
 
-  // Of a consumer thread: those it has if two warpgroups load, and what it needs beside sums and operands.
+  // Registers of a consumer thread: what it has if two warpgroups load, and what it needs beside sums and operands.
   static constexpr int kRegistersBesideTwo = 216, kOtherRegisters = 40;
 };
 
@@ -158,7 +158,7 @@ class WgradGeometry {
   /// Shifts of the copies, in pixels of a phase; and the pixel of the row's first unit, counted from q * stride.
   const std::vector<int>& shifts() const { return shifts_; }
   std::int64_t first_shift() const { return first_shift_; }
-  /// Of the block's filter column `s`.
+  /// The operand of the block's filter column `s`.
   TapOperand tap_operand(int s) const;
   int units() const { return units_; }  ///< of a copy
   // Boxes: of each phase and each part of the channels, rows of channels, one for each pixel.

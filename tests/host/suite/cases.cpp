@@ -238,10 +238,10 @@ HostList random_list() {
   return list.take();
 }
 
-/// Every path of the tensor family, on the one architecture that has it. Those of 16 bits in one of their types, by
+/// Every path of the wgmma family, on the one architecture that has it. Those of 16 bits in one of their types, by
 /// turns: kernels differ in the names of instructions only, and a GPU runs both.
-HostList tensor_list() {
-  ListBuilder list("tensor");
+HostList wgmma_list() {
+  ListBuilder list("wgmma");
   std::map<DataType, std::size_t> turns;
   for (Case& next : wgmma_cases(targets().front(), /*spread=*/1)) {
     const DataType type = next.spec.dtype;
@@ -281,7 +281,7 @@ std::string documented_name(const Case& of_documented) {
 const std::vector<std::string>& host_list_names() {
   static const std::vector<std::string> names = {
       "documented", "documented gradients", "shapes f32", "shapes 16 bits", "shapes nhwc", "epilogues",
-      "alignments", "candidates",           "random",     "tensor",         "gradients",   "activation gradients"};
+      "alignments", "candidates",           "random",     "wgmma",          "gradients",   "activation gradients"};
   return names;
 }
 
@@ -294,7 +294,7 @@ HostList host_list(const std::string& name) {
   if (name == "epilogues") return variants_list(name, epilogue_cases, /*every=*/3);
   if (name == "alignments") return variants_list(name, alignment_cases, /*every=*/2);
   if (name == "random") return random_list();
-  if (name == "tensor") return tensor_list();
+  if (name == "wgmma") return wgmma_list();
   if (name == "gradients") return gradients_list();
   if (name == "activation gradients") return activation_gradients_list();
   if (name == "candidates") {

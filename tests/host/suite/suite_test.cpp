@@ -48,7 +48,7 @@ constexpr Shards kShards[] = {{"documented", 130, 40, 2, 1},  {"documented gradi
                               {"shapes f32", 850, 24, 1, 5},  {"shapes 16 bits", 580, 24, 1, 4},
                               {"shapes nhwc", 580, 24, 1, 4}, {"epilogues", 230, 40, 1, 5},
                               {"alignments", 240, 40, 1, 4},  {"candidates", 280, 40, 1, 4},
-                              {"random", 390, 12, 1, 2},      {"tensor", 1000, 24, 2, 8},
+                              {"random", 390, 12, 1, 2},      {"wgmma", 1000, 24, 2, 8},
                               {"gradients", 80, 6, 1, 1},     {"activation gradients", 72, 6, 1, 1}};
 
 struct Shard {

@@ -124,7 +124,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, HoldPairsAtWords, ()) {
 // What KernelState asks of every map, and what the engine can bring.
 RC_GTEST_PROP(WgmmaBoxesProperty, AreWhatTensorMapsCanSay, ()) {
   std::vector<WgmmaCandidate> some = some_that_copy_boxes();
-  for (WgmmaCandidate& one : test::some_with_raw_weights()) some.push_back(std::move(one));
+  for (WgmmaCandidate& one : test::some_with_unpacked_weights()) some.push_back(std::move(one));
   for (const WgmmaCandidate& one : some) {
     const Problem& problem = one.problem;
     int maps = 0;

@@ -78,7 +78,7 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
 }
 
 /// And in those that decide whether consumer threads can round weights: the filter, and where rows of w start.
-inline ConvSpec for_raw_weights(ConvSpec spec) {
+inline ConvSpec for_unpacked_weights(ConvSpec spec) {
   spec = for_tensor_cores(spec);
   spec.dtype = DataType::f32;
   spec.input_layout = Layout::nchw;
@@ -104,7 +104,7 @@ inline ConvSpec for_raw_weights(ConvSpec spec) {
 
 /// And in those that decide whether TMA can bring pixels as boxes of x, of rows where they are strided.
 inline ConvSpec for_boxes(ConvSpec spec) {
-  spec = *rc::gen::inRange(0, 2) == 0 ? for_raw_weights(spec) : for_tensor_cores(spec);
+  spec = *rc::gen::inRange(0, 2) == 0 ? for_unpacked_weights(spec) : for_tensor_cores(spec);
   spec.input_layout = Layout::nchw;
   if (*rc::gen::inRange(0, 4) == 0) {  // one slice
     spec.groups = 1;
@@ -169,7 +169,7 @@ inline std::vector<WgmmaCandidate> some_of(const std::vector<WgmmaCandidate>& al
 inline std::vector<WgmmaCandidate> some_wgmma_candidates(const SpecLimits& limits = {}) {
   const ConvSpec spec = *valid_specs(limits);
   const int kind = *rc::gen::inRange(0, 10);
-  return some_of(wgmma_candidates(kind == 0   ? for_raw_weights(spec)
+  return some_of(wgmma_candidates(kind == 0   ? for_unpacked_weights(spec)
                                   : kind == 1 ? for_boxes(spec)
                                   : kind == 2 ? for_im2col(spec, Layout::nhwc)
                                   : kind == 3 ? for_stored_boxes(spec)
@@ -183,8 +183,8 @@ inline std::vector<WgmmaCandidate> some_that_fold(const SpecLimits& limits = {})
   return some_of(all);
 }
 
-inline std::vector<WgmmaCandidate> some_with_raw_weights(const SpecLimits& limits = {}) {
-  std::vector<WgmmaCandidate> all = wgmma_candidates(for_raw_weights(*valid_specs(limits)));
+inline std::vector<WgmmaCandidate> some_with_unpacked_weights(const SpecLimits& limits = {}) {
+  std::vector<WgmmaCandidate> all = wgmma_candidates(for_unpacked_weights(*valid_specs(limits)));
   std::erase_if(all, [](const WgmmaCandidate& one) { return one.tiling.packs_weights(); });
   return some_of(all);
 }

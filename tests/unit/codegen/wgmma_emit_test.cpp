@@ -66,7 +66,7 @@ TEST(WgmmaSource, PacksAndConvolves) {
   EXPECT_EQ(times(all.text, "__global__"), 2u);
 }
 
-TEST(WgmmaSource, OfRawWeightsThereIsNothingToPack) {
+TEST(WgmmaSource, OfUnpackedWeightsThereIsNothingToPack) {
   const auto takes = [](bool splits, bool transposes) {
     return generate(first_with(test::kStridedPointwise, [=](const WgmmaTiling& tiling) {
                       return !tiling.packs_weights() && (tiling.split_k > 1) == splits &&
@@ -171,7 +171,7 @@ struct Unit {
 };
 
 /// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order, of raw
-/// weights in the order of w: wgmma_raw_weights_test.cpp says where they are.
+/// weights in the order of w: wgmma_unpacked_weights_test.cpp says where they are.
 std::vector<Unit> units_of(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();

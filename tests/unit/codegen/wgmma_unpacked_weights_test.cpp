@@ -23,7 +23,7 @@ namespace jitconv::codegen {
 namespace {
 
 using test::map_of;
-using test::some_with_raw_weights;
+using test::some_with_unpacked_weights;
 using test::WgmmaCandidate;
 
 constexpr std::int64_t kPieceBytes = 16, kSwizzledRow = 128, kBanks = 32;
@@ -139,7 +139,7 @@ std::vector<Multiplication> multiplications_of(const WgmmaCandidate& one) {
   return found;
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, ChannelsAreAPermutationOfTheirChunk, ()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, ChannelsAreAPermutationOfTheirChunk, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const std::int64_t chunk = one.geometry().chunk_channels();
     std::set<std::int64_t> channels;
@@ -157,8 +157,8 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, ChannelsAreAPermutationOfTheirChunk, ()) 
 
 // Registers 0 and 1 of a multiplication are a lane's rows lane / 4 and lane / 4 + 8 of column lane % 4, registers 2 and
 // 3 the same of column lane % 4 + 4; its pixels are eight places of two slices.
-RC_GTEST_PROP(WgmmaRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ()) {
-  for (const WgmmaCandidate& one : some_with_raw_weights()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ()) {
+  for (const WgmmaCandidate& one : some_with_unpacked_weights()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
@@ -210,10 +210,10 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ()) 
   }
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, BoxesBringEachOnce, ()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, BoxesBringEachOnce, ()) {
   test::SpecLimits limits;
   limits.channels_per_group = 300, limits.groups = 3;
-  const std::vector<WgmmaCandidate> some = some_with_raw_weights(limits);
+  const std::vector<WgmmaCandidate> some = some_with_unpacked_weights(limits);
   if (some.empty()) return;
   const WgmmaCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
   const Problem& problem = one.problem;
@@ -252,8 +252,8 @@ std::int64_t wavefronts(const WgmmaCandidate& one, std::int64_t half, std::int64
   return all;
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, LanesHaveNoBankConflicts, ()) {
-  for (const WgmmaCandidate& one : some_with_raw_weights()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, LanesHaveNoBankConflicts, ()) {
+  for (const WgmmaCandidate& one : some_with_unpacked_weights()) {
     if (!one.geometry().multiplies_registers()) continue;
     const std::int64_t loads = one.geometry().lane_channels() * one.geometry().taps();
     for (std::int64_t half = 0; half < 2; ++half)
@@ -261,8 +261,8 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, LanesHaveNoBankConflicts, ()) {
   }
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
-  for (const WgmmaCandidate& one : some_with_raw_weights()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, LieBehindTheirStepsPixels, ()) {
+  for (const WgmmaCandidate& one : some_with_unpacked_weights()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
@@ -288,8 +288,8 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
   }
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, ThreadsHaveRegistersForThem, ()) {
-  for (const WgmmaCandidate& one : some_with_raw_weights()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, ThreadsHaveRegistersForThem, ()) {
+  for (const WgmmaCandidate& one : some_with_unpacked_weights()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
     const WgmmaRegisters registers(g);
@@ -308,7 +308,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, ThreadsHaveRegistersForThem, ()) {
   }
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, AreThoseOfAllFilterRows, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
@@ -325,7 +325,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
   }
 }
 
-TEST(WgmmaRawWeights, OtherConvolutionsPackThem) {
+TEST(WgmmaUnpackedWeights, OtherConvolutionsPackThem) {
   WgmmaTiling tiling;
   tiling.pipeline.slices = 8;
   const auto takes = [&tiling](const std::string& spec) {
@@ -359,8 +359,8 @@ TEST(WgmmaRawWeights, OtherConvolutionsPackThem) {
 }
 
 // Registers are loaded anew only when what they held has been multiplied, and not before the weights have come.
-RC_GTEST_PROP(WgmmaRawWeightsProperty, AreLoadedBetweenTheirArrivalAndTheirMultiplications, ()) {
-  for (const WgmmaCandidate& one : some_with_raw_weights()) {
+RC_GTEST_PROP(WgmmaUnpackedWeightsProperty, AreLoadedBetweenTheirArrivalAndTheirMultiplications, ()) {
+  for (const WgmmaCandidate& one : some_with_unpacked_weights()) {
     const std::string text = generate(one.plan).text;
     if (!one.geometry().multiplies_registers()) {
       RC_ASSERT(text.find("load_weights(a, ") == std::string::npos);

@@ -185,7 +185,7 @@ KernelText arguments_and_files(const Problem& problem, const DepthwiseNhwcTiling
   if (tiling.store_pairs) text.files.push_back({pair_header(problem.input.type)});
   if (tiling.copy == Copy::box) {
     text.arguments.front() = tensor_map(problem.input.tensor, "x_map", box_of_x(problem, tiling));
-    add_files(text.files, {{"device/barrier.cuh"}, {"device/tensor_map.cuh"}, {"device/tensor_copy_4d.cuh"}});
+    add_files(text.files, {{"device/barrier.cuh"}, {"device/tensor_map.cuh"}, {"device/tensor_copy.cuh"}});
   } else {
     text.files.push_back({tiling.copy == Copy::async ? "device/copy_elements_async.cuh" : "device/copy_elements.cuh"});
   }

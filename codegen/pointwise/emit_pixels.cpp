@@ -67,9 +67,10 @@ Holes gathered_holes(const PointwiseTiling& tiling) {
                                "(kChunkChannels * kPlane * 4)"
                              : "kChunkChannels * kPixelPitch * 4"},
       {"copy_pixels",
-       images ? std::string(embedded_text("pointwise/copy_planes.cu.in"))
-              : "tensor_copy_to_shared(stages + stage * kStageFloats, &x_map, 0, row,\n"
-                "                      (image * kGroups + group) * kChannels + step * kChunkChannels, full + stage);"},
+       images
+           ? std::string(embedded_text("pointwise/copy_planes.cu.in"))
+           : "tensor_copy_3d_to_shared(stages + stage * kStageFloats, &x_map, 0, row,\n"
+             "                         (image * kGroups + group) * kChannels + step * kChunkChannels, full + stage);"},
       {"lane_pixels",
        fill_template(embedded_text("pointwise/pixels_of_lane.cu.in"),
                      {{"consumer", first_of_consumer(tiling)},

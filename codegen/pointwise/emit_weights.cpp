@@ -42,24 +42,24 @@ Holes kept_weights(const Problem& problem, const PointwiseTiling& tiling) {
 Holes streamed_weights(const Problem& problem, const PointwiseTiling& tiling) {
   const bool bias = tiling.keeps_bias(problem);
   Holes holes = bias ? arrival_holes("bias_arrival") : Holes{{"arrival", ""}, {"init_arrival", ""}};
-  holes.merge(Holes{
-      {"load_weights_function", ""},
-      {"weight_bytes", " + (warp == kConsumerWarps ? kWeightBytes : 0)"},
-      {"load_weights_of_step",
-       "if (warp == kConsumerWarps)\n"
-       "  tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels, group * kGroupK + "
-       "k_block,\n                        full + stage);"},
-      {"load_weights", bias ? "const int thread = static_cast<int>(threadIdx.x);\n" +
-                                  std::string(embedded_text("pointwise/load_bias.cu.in")) +
-                                  "barrier_arrive(bias_arrival);\nbarrier_wait(bias_arrival, 0);"
-                            : ""},
-      {"previous_stage", "int previous_stage = 0;"},
-      {"weights_of_step",
-       "// Adding to the operand moves it by 16 bytes: four channels of all rows.\n"
-       "const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(\n"
-       "    weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);"},
-      {"previous", "previous_stage = stage;"},
-      {"release_last", "if (lane == 0) barrier_arrive(empty + previous_stage);"}});
+  holes.merge(Holes{{"load_weights_function", ""},
+                    {"weight_bytes", " + (warp == kConsumerWarps ? kWeightBytes : 0)"},
+                    {"load_weights_of_step",
+                     "if (warp == kConsumerWarps)\n"
+                     "  tensor_copy_2d_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels, "
+                     "group * kGroupK + "
+                     "k_block,\n                           full + stage);"},
+                    {"load_weights", bias ? "const int thread = static_cast<int>(threadIdx.x);\n" +
+                                                std::string(embedded_text("pointwise/load_bias.cu.in")) +
+                                                "barrier_arrive(bias_arrival);\nbarrier_wait(bias_arrival, 0);"
+                                          : ""},
+                    {"previous_stage", "int previous_stage = 0;"},
+                    {"weights_of_step",
+                     "// Adding to the operand moves it by 16 bytes: four channels of all rows.\n"
+                     "const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(\n"
+                     "    weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);"},
+                    {"previous", "previous_stage = stage;"},
+                    {"release_last", "if (lane == 0) barrier_arrive(empty + previous_stage);"}});
   return holes;
 }
 

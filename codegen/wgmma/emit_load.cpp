@@ -197,7 +197,8 @@ std::string copy_pixels(const WgmmaGeometry& geometry) {
     return fill_template(embedded_text("wgmma/copy_windows.cu.in"), holes);
   }
   const bool rows = geometry.pixels().copies_rows();
-  holes.merge(Holes{{"first_element", rows ? "" : std::string(embedded_text("wgmma/first_element.cu.in"))},
+  holes.merge(Holes{{"axes", rows ? "3" : "2"},
+                    {"first_element", rows ? "" : std::string(embedded_text("wgmma/first_element.cu.in"))},
                     {"first", rows ? fmt::format("0, ({}) / kQ - kPadTop / kStrideH", text.run_first)
                                    : fmt::format("first_element({}, {})", text.run_first, text.filter_row)}});
   return fill_template(embedded_text("wgmma/copy_boxes.cu.in"), holes);

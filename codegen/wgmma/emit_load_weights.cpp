@@ -111,16 +111,16 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
                   "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
                   "#pragma unroll\n"
                   "  for (int k = 0; k < kBlockK; k += kInstructionRows)\n"
-                  "    tensor_copy_to_shared(input + kWeightOffset + k * (kChunkChannels * 2), &w_map,\n"
-                  "                          tile.k_tile * kBlockK + k, {} * kChunkChannels, tile.group, full + "
+                  "    tensor_copy_3d_to_shared(input + kWeightOffset + k * (kChunkChannels * 2), &w_map,\n"
+                  "                             tile.k_tile * kBlockK + k, {} * kChunkChannels, tile.group, full + "
                   "stage);\n",
                   step_text(geometry).chunk)
         : tiling.packs_weights()
             ? copy_packed(geometry)
             : fmt::format(
                   "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-                  "  tensor_copy_to_shared(input + kWeightOffset, &w_map, {} * (kChunkChannels * kTaps),\n"
-                  "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
+                  "  tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, {} * (kChunkChannels * kTaps),\n"
+                  "                           tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
                   step_text(geometry).chunk);
     return {{"load_weights", ""},
             {"weights_of_tile",

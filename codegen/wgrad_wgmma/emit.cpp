@@ -229,7 +229,6 @@ std::vector<DeviceFile> files_of_copies(const WgradGeometry& geometry) {
                                     {"device/tensor_map.cuh"},
                                     {"device/tensor_copy.cuh"}};
   if (geometry.tiling().takes_boxes()) {
-    result.push_back({"device/tensor_copy_4d.cuh"});
     result.push_back({"device/pixel_operand.cuh"});
     result.push_back(
         {arithmetic == Arithmetic::f16 ? "device/multiply_pixels_f16.cuh" : "device/multiply_pixels_bf16.cuh",

@@ -18,7 +18,7 @@ std::string copy_x_boxes(const WgradGeometry& geometry) {
     const std::int64_t channel =
         phase * geometry.problem().input_channels() + box % geometry.parts() * std::int64_t{geometry.row_channels()};
     lines.add(fmt::format(
-        "tensor_copy_to_shared(row{}, &x, c_first{}, first_column, h, strip.n, "
+        "tensor_copy_4d_to_shared(row{}, &x, c_first{}, first_column, h, strip.n, "
         "x_full + slot);",
         box == 0 ? "" : fmt::format(" + {} * kBoxBytes", box), channel == 0 ? "" : fmt::format(" + {}", channel)));
   }

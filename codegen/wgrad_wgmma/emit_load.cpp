@@ -129,13 +129,13 @@ std::string loaded_steps(const WgradGeometry& geometry) {
 std::string copy_x(const WgradGeometry& geometry) {
   if (geometry.tiling().x_vectors)
     return fmt::format(
-        "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h{},\n"
-        "                      strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);\n",
+        "tensor_copy_3d_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h{},\n"
+        "                         strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);\n",
         geometry.phases() > 1 ? " * kStrideW" : "");
   return fmt::format(
-      "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, (h * kW + strip.q_first + kFirstShift{}) & "
+      "tensor_copy_3d_to_shared(raw_rows + slot * kRawElements, &x, (h * kW + strip.q_first + kFirstShift{}) & "
       "~(kOperandChannels - 1),\n"
-      "                      group * kChannels + c_block, strip.n, raw_full + slot);\n",
+      "                         group * kChannels + c_block, strip.n, raw_full + slot);\n",
       s_offset(geometry));
 }
 

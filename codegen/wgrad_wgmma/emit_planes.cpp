@@ -25,11 +25,11 @@ std::string copy_dy_planes(const WgradGeometry& geometry) {
   if (geometry.takes_dy_as_it_lies())
     return "#pragma unroll\n"
            "for (int part = 0; part < kParts; ++part)\n"
-           "  tensor_copy_to_shared(stage_of_dy + part * (kBlockK * kPartPixels), &dy, strip.q_first + part * "
+           "  tensor_copy_3d_to_shared(stage_of_dy + part * (kBlockK * kPartPixels), &dy, strip.q_first + part * "
            "kPartPixels,\n"
-           "                        k_first, strip.n, dy_full + stage);\n";
+           "                           k_first, strip.n, dy_full + stage);\n";
   return fmt::format(
-      "tensor_copy_to_shared(stage_of_dy, &dy, {}, strip.n, dy_full + stage);\n",
+      "tensor_copy_3d_to_shared(stage_of_dy, &dy, {}, strip.n, dy_full + stage);\n",
       geometry.problem().output.layout() == Layout::nchw ? "strip.q_first, k_first" : "k_first, strip.q_first");
 }
 

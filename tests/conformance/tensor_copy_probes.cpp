@@ -48,16 +48,17 @@ Probe copies_in_rounds(const std::string& name, const std::string& function, con
 Probe tensor_copies(const std::string& name, const codegen::TensorMapShape& first,
                     const codegen::TensorMapShape& second) {
   const std::string i2 = first.rank == 4 ? "i2, round % 3, " : first.rank == 3 ? "i2, " : "";
+  const std::string function = fmt::format("tensor_copy_{}d_to_shared", first.rank);
   Probe probe = copies_in_rounds(
-      name, "tensor_copy_to_shared", first, second, "  constexpr int kWords = 512, kRounds = 8;\n", "2 * kWords",
+      name, function, first, second, "  constexpr int kWords = 512, kRounds = 8;\n", "2 * kWords",
       "    const int i0 = (round * 5 % 9 - 4) * 16, i1 = round * 23 % 61 - 14, i2 = round * 5 % 11 - 3;\n"
       "    if (thread == 0) {\n"
       "      barrier_arrive_expecting(full, 2 * kWords * 4);\n"
-      "      tensor_copy_to_shared(boxes, &map0, i0, i1, " +
-          i2 +
+      "      " +
+          function + "(boxes, &map0, i0, i1, " + i2 +
           "full);\n"
-          "      tensor_copy_to_shared(boxes + kWords, &map1, i0 / 2, i1 + 3, " +
-          i2 +
+          "      " +
+          function + "(boxes + kWords, &map1, i0 / 2, i1 + 3, " + i2 +
           "full);\n"
           "    }\n",
       fmt::format("    for (int i = 0; i < 2 * kWords / {0}; ++i)\n"
@@ -83,18 +84,14 @@ Probe copies_of_volumes() {
 }
 
 Probe copies_of_images() {
-  Probe probe =
-      tensor_copies("tensor copies of 4 axes",
-                    {.rank = 4,
-                     .element_bytes = 2,
-                     .extents = {70, 11, 4, 2},
-                     .strides = {1, 72, 1000, 4000},
-                     .box = {64, 4, 2, 2},
-                     .swizzle_bytes = 128},
-                    {.rank = 4, .extents = {27, 13, 4, 2}, .strides = {1, 28, 400, 1600}, .box = {16, 8, 4, 1}});
-  probe.device_files.emplace_back("device/tensor_copy_4d.cuh");
-  probe.functions = {"tensor_copy_4d.cuh: tensor_copy_to_shared"};
-  return probe;
+  return tensor_copies("tensor copies of 4 axes",
+                       {.rank = 4,
+                        .element_bytes = 2,
+                        .extents = {70, 11, 4, 2},
+                        .strides = {1, 72, 1000, 4000},
+                        .box = {64, 4, 2, 2},
+                        .swizzle_bytes = 128},
+                       {.rank = 4, .extents = {27, 13, 4, 2}, .strides = {1, 28, 400, 1600}, .box = {16, 8, 4, 1}});
 }
 
 Probe copies_that_round() {
@@ -123,8 +120,8 @@ std::string im2col_call(int place, int number, const codegen::TensorMapShape& ma
   return fmt::format(
       "      {{\n"
       "        const int pixel = (round * 11 + 2) % {all}, w = pixel % {w}, h = pixel / {w} % {h};\n"
-      "        tensor_walk_to_shared(boxes + {place}, &map{number}, round * 3 % 5 * 8, {lower_w} + w * {stride_w},\n"
-      "                              {lower_h} + h * {stride_h}, pixel / {image}, round * 7 % 6, round * 5 % 4, "
+      "        tensor_im2col_to_shared(boxes + {place}, &map{number}, round * 3 % 5 * 8, {lower_w} + w * {stride_w},\n"
+      "                                {lower_h} + h * {stride_h}, pixel / {image}, round * 7 % 6, round * 5 % 4, "
       "full);\n"
       "      }}\n",
       fmt::arg("all", count[0] * count[1] * map.extents[3]), fmt::arg("w", count[0]), fmt::arg("h", count[1]),
@@ -137,7 +134,7 @@ std::string im2col_call(int place, int number, const codegen::TensorMapShape& ma
 Probe tensor_im2col_copies(const std::string& name, const codegen::TensorMapShape& first,
                            const codegen::TensorMapShape& second) {
   Probe probe = copies_in_rounds(
-      name, "tensor_walk_to_shared", first, second,
+      name, "tensor_im2col_to_shared", first, second,
       "  constexpr int kFirst = 384, kSecond = 640, kSecondPlace = 512, kRounds = 8;\n", "kSecondPlace + kSecond",
       "    if (thread == 0) {\n"
       "      barrier_arrive_expecting(full, (kFirst + kSecond) * 4);\n" +

@@ -69,9 +69,13 @@ struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
 
-// tensor_copy_to_shared() of a tensor of four axes, swizzled or not.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      int i3, Barrier* arrival) {
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+
+__device__ __forceinline__ void tensor_copy_4d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, int i3, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -229,7 +233,7 @@ jitconv_depthwise_nhwc_fprop_fp32_nhwc_n8c128h56w56_k128_31x31_pad15x15_g128(con
     barrier_init(arrival, 1);
     barrier_init_visible();
     barrier_arrive_expecting(arrival, kBoxBytes);
-    tensor_copy_to_shared(input, &x_map, c_block, w_block, h_block, n, arrival);
+    tensor_copy_4d_to_shared(input, &x_map, c_block, w_block, h_block, n, arrival);
   }
 
   // Weights of the block's channels, all their taps, are one run of w. The first vectors of it leave memory while the

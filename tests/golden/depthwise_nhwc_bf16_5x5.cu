@@ -87,9 +87,13 @@ struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
 
-// tensor_copy_to_shared() of a tensor of four axes, swizzled or not.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      int i3, Barrier* arrival) {
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+
+__device__ __forceinline__ void tensor_copy_4d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, int i3, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -252,7 +256,7 @@ jitconv_depthwise_nhwc_fprop_bf16_nhwc_n32c240h28w28_k240_5x5_pad2x2_g240_bias_r
     barrier_init(arrival, 1);
     barrier_init_visible();
     barrier_arrive_expecting(arrival, kBoxBytes);
-    tensor_copy_to_shared(input, &x_map, c_block, w_block, h_block, n, arrival);
+    tensor_copy_4d_to_shared(input, &x_map, c_block, w_block, h_block, n, arrival);
   }
 
   // Weights of the block's channels, all their taps, are one run of w. The first vectors of it leave memory while the

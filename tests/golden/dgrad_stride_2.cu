@@ -67,20 +67,12 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
 }
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
@@ -417,9 +409,9 @@ __device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSt
 #pragma unroll
   for (int run = 0; run < kRuns; ++run) {
     barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
-    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-        first_element(tile.first_output + run * kWindow, 0),
-                          (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
+    tensor_copy_2d_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
+                             first_element(tile.first_output + run * kWindow, 0),
+                             (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
   }
 }
 

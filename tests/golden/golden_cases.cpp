@@ -93,7 +93,7 @@ const std::vector<GoldenCase>& golden_cases() {
     list.back().kind = reads_nchw;
     add("wgmma_nhwc_bf16_bias_relu",
         "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
-        Family::wgmma, "tensor_walk_to_shared(run");
+        Family::wgmma, "tensor_im2col_to_shared(run");
     add("wgmma_nhwc_one_slice",
         "input=16,8,256,256 weight=64,8,3,3 padding=1 dtype=bf16 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "load_vector_if(");
@@ -108,7 +108,7 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::wgmma, "constexpr int kPhaseBytes");
     add("wgmma_im2col_raw_weights",
         "input=16,1024,14,14 weight=256,1024,1,1 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
-        "tensor_copy_to_shared(input + kWeightOffset");
+        "tensor_copy_2d_to_shared(input + kWeightOffset");
     add("wgmma_nchw_to_nhwc_residual",
         "input=64,32,28,28 weight=48,32,3,3 padding=1 residual activation=relu output_layout=nhwc math=tf32",
         Family::wgmma, "residual_vector");
@@ -118,7 +118,7 @@ const std::vector<GoldenCase>& golden_cases() {
         "residual_of[");
     add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise, "_reduce(");
     add("pointwise_tf32_streamed", "input=2,1920,64,64 weight=640,1920,1,1 bias math=tf32", Family::pointwise,
-        "tensor_copy_to_shared(weights");
+        "tensor_copy_2d_to_shared(weights");
     add("pointwise_tf32_images", "input=96,960,7,7 weight=160,960,1,1 bias math=tf32", Family::pointwise,
         "kTileImages");
     add("pointwise_tf32_rows", "input=32,256,56,56 weight=512,256,1,1 stride=2 math=tf32", Family::pointwise,

@@ -145,20 +145,12 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
 }
 
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
@@ -340,9 +332,9 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
             kProducerWarps - 1 - (warp - kConsumerWarps)) / kProducerWarps * (kChunkChannels * kPlane * 4) +
             (warp == kConsumerWarps ? kWeightBytes : 0));
         if (warp == kConsumerWarps)
-          tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
+          tensor_copy_2d_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
               group * kGroupK + k_block,
-                                full + stage);
+                                   full + stage);
         // Behind the last image the first comes again: it is multiplied and not stored.
 #pragma unroll 1
         for (int i = warp - kConsumerWarps; i < kTileImages; i += kProducerWarps) {

@@ -134,15 +134,15 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
 }
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_3d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -342,11 +342,11 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
         barrier_arrive_expecting(full + stage,
             kChunkChannels * kPixelPitch * 4 + (warp == kConsumerWarps ? kWeightBytes : 0));
         if (warp == kConsumerWarps)
-          tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
+          tensor_copy_2d_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
               group * kGroupK + k_block,
-                                full + stage);
-        tensor_copy_to_shared(stages + stage * kStageFloats, &x_map, 0, row,
-                              (image * kGroups + group) * kChannels + step * kChunkChannels, full + stage);
+                                   full + stage);
+        tensor_copy_3d_to_shared(stages + stage * kStageFloats, &x_map, 0, row,
+                                 (image * kGroups + group) * kChannels + step * kChunkChannels, full + stage);
         next_stage();
       }
     }

@@ -63,25 +63,17 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
 }
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
-}
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
+// The same of pixels of an NHWC tensor whose map is in im2col mode: the first is (n, h, w), those that follow are the
+// next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_im2col_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                        int n, int right, int down, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
@@ -364,8 +356,8 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
   const int image = tile.n, row = first / kQ, column = first - row * kQ;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
-    tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
-                          row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
+    tensor_im2col_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
+                            row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
@@ -408,8 +400,8 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 1) {
           barrier_arrive_expecting(full + stage, kWeightBytes);
-          tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
-                                tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+          tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
+                                   tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
         }
         if (warp == 0) {
           barrier_arrive_expecting(full + stage, kIm2colBytes);

@@ -68,15 +68,15 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
 }
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_3d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -426,7 +426,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
                                          char* run, Barrier* arrival) {
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
-    tensor_copy_to_shared(run + part * kPartBytes, x_map, run_first + part * kPartPixels, c_first, tile.n, arrival);
+    tensor_copy_3d_to_shared(run + part * kPartBytes, x_map, run_first + part * kPartPixels, c_first, tile.n, arrival);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
@@ -471,8 +471,8 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 1) {
           barrier_arrive_expecting(full + stage, kWeightBytes);
-          tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
-                                tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+          tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
+                                   tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
         }
         if (warp == 0) {
           barrier_arrive_expecting(full + stage, kInputBytes);

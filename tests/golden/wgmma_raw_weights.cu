@@ -65,20 +65,12 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
 }
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
@@ -486,8 +478,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
       barrier_wait(empty + stage, parity ^ 1);
       if (lane == 0) {
         barrier_arrive_expecting(full + stage, kWeightBytes);
-        tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
-                              tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+        tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
+                                 tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
       }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1

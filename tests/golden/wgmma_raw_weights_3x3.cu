@@ -63,20 +63,12 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
 }
 
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
@@ -506,8 +498,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
             barrier_arrive_expecting(full + stage, kWeightBytes);
-            tensor_copy_to_shared(input + kWeightOffset, &w_map, step * (kChunkChannels * kTaps),
-                                  tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+            tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, step * (kChunkChannels * kTaps),
+                                     tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)

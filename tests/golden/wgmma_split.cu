@@ -67,20 +67,12 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
                "r"(barrier_address(arrival))
                : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
@@ -471,9 +463,9 @@ __device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSt
 #pragma unroll
   for (int run = 0; run < kRuns; ++run) {
     barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
-    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-        first_element(tile.first_output + run * kWindow, 0),
-                          (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
+    tensor_copy_2d_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
+                             first_element(tile.first_output + run * kWindow, 0),
+                             (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
   }
 }
 
@@ -574,8 +566,8 @@ jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias(const __grid_con
       barrier_wait(empty + stage, parity ^ 1);
       if (lane == 0) {
         barrier_arrive_expecting(full + stage, kWeightBytes);
-        tensor_copy_to_shared(input + kWeightOffset, &w_map, step * (kChunkChannels * kTaps),
-                              tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+        tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, step * (kChunkChannels * kTaps),
+                                 tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
       }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1

@@ -66,10 +66,10 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
+// The same of pixels of an NHWC tensor whose map is in im2col mode: the first is (n, h, w), those that follow are the
+// next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_im2col_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                        int n, int right, int down, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
@@ -469,8 +469,8 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
   const int image = tile.n, row = first / kRunRow, column = first - row * kRunRow;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
-    tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
-                          row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
+    tensor_im2col_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
+                            row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
 // All but the first producer warp split a step's pixels, which TMA copied: larger parts stay where they are.

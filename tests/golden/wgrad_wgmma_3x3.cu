@@ -152,15 +152,8 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_3d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -378,16 +371,16 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
               const int h = p * kStrideH - kPadTop + (r_first + r) * kDilationH;
               barrier_wait(raw_empty + slot, x_row / kRawRows % 2 ^ 1);
               barrier_arrive_expecting(raw_full + slot, kRawBytes);
-              tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h,
-                                    strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);
+              tensor_copy_3d_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h,
+                                       strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);
             }
             const int stage = step % kStages;
             barrier_wait(dy_empty + stage, step / kStages % 2 ^ 1);
             barrier_arrive_expecting(dy_full + stage, kDyBytes);
-            tensor_copy_to_shared(dy_stages + stage * kStageElements, &dy,
-                                  (p * kQ + strip.q_first) & ~(kOperandChannels - 1), group * kGroupK + k_block,
-                                      strip.n,
-                                  dy_full + stage);
+            tensor_copy_3d_to_shared(dy_stages + stage * kStageElements, &dy,
+                                     (p * kQ + strip.q_first) & ~(kOperandChannels - 1), group * kGroupK + k_block,
+                                         strip.n,
+                                     dy_full + stage);
           }
         }
       }

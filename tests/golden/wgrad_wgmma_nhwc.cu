@@ -142,25 +142,16 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_3d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-
-// tensor_copy_to_shared() of a tensor of four axes, swizzled or not.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      int i3, Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_4d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, int i3, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -390,7 +381,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
             char* const row = x_rows + slot * kXRowBytes;
             barrier_wait(x_empty + slot, x_row / kXRows % 2 ^ 1);
             barrier_arrive_expecting(x_full + slot, kBoxes * kBoxPixels * kRowBytes);
-            tensor_copy_to_shared(row, &x, c_first, first_column, h, strip.n, x_full + slot);
+            tensor_copy_4d_to_shared(row, &x, c_first, first_column, h, strip.n, x_full + slot);
           }
           const int stage = step % kStages;
           barrier_wait(dy_empty + stage, step / kStages % 2 ^ 1);
@@ -398,7 +389,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
 #pragma unroll
           for (int k = 0; k < kBlockK; k += kInstructionRows) {
             Element* const box = dy_stages + stage * kStageElements + k * kRowPixels;
-            tensor_copy_to_shared(box, &dy, k_first + k, strip.q_first, strip.n * kP + p, dy_full + stage);
+            tensor_copy_3d_to_shared(box, &dy, k_first + k, strip.q_first, strip.n * kP + p, dy_full + stage);
           }
         }
       }

@@ -133,15 +133,8 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
+__device__ __forceinline__ void tensor_copy_3d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         int i2, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
@@ -372,12 +365,12 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c1472h14w14_k768_1x1_bias(const __grid_co
         barrier_arrive_expecting(x_full + slot, kXRowBytes);
 #pragma unroll
         for (int part = 0; part < kParts; ++part)
-          tensor_copy_to_shared(row + part * kPartBytes, &x, strip.q_first + part * kPartPixels, c_first, strip.n,
-                                x_full + slot);
+          tensor_copy_3d_to_shared(row + part * kPartBytes, &x, strip.q_first + part * kPartPixels, c_first, strip.n,
+                                   x_full + slot);
         Element* const stage_of_dy = dy_stages + stage * kStageElements;
         barrier_wait(dy_empty + stage, step / kStages % 2 ^ 1);
         barrier_arrive_expecting(dy_full + stage, kDyBytes);
-        tensor_copy_to_shared(stage_of_dy, &dy, strip.q_first, k_first, strip.n, dy_full + stage);
+        tensor_copy_3d_to_shared(stage_of_dy, &dy, strip.q_first, k_first, strip.n, dy_full + stage);
       }
     }
   } else {

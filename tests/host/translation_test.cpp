@@ -69,8 +69,7 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
                            "warpgroup_sync",   "tensor_map",
                            "tensor_copy",      "tensor_store",
                            "swizzled_operand", "copy_elements_async",
-                           "pixel_operand",    "tensor_copy_4d",
-                           "load_channels"})
+                           "pixel_operand",    "load_channels"})
     for (const codegen::Declaration& one :
          codegen::declarations_of(codegen::embedded_text(fmt::format("device/{}.cuh", name))))
       if (!one.name.empty()) modelled.emplace_back(one.text);

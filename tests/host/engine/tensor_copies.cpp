@@ -27,11 +27,11 @@ __device__ __forceinline__ void probe(const TensorMap* map, const int* order, un
     barrier_arrive_expecting(full, order[5]);
     unsigned char* const box = shared + order[4];
     if (kRank == 2)
-      tensor_copy_to_shared(box, map, order[0], order[1], full);
+      tensor_copy_2d_to_shared(box, map, order[0], order[1], full);
     else if (kRank == 3)
-      tensor_copy_to_shared(box, map, order[0], order[1], order[2], full);
+      tensor_copy_3d_to_shared(box, map, order[0], order[1], order[2], full);
     else
-      tensor_walk_to_shared(box, map, order[0], order[1], order[2], order[3], order[8], order[9], full);
+      tensor_im2col_to_shared(box, map, order[0], order[1], order[2], order[3], order[8], order[9], full);
   }
   __syncthreads();
   if (order[7] != 0) barrier_wait(full, 0);

@@ -94,6 +94,7 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   if (problem.output.layout() == Layout::nchw || (geometry.multiplies_registers() && cooperative))
     c.add("kConsumerWarps", 8);
   c.add("kProducerRegisters", registers.producer()).add("kConsumerRegisters", registers.consumer());
+  add_arrival_constants(c, geometry);
   add_store_constants(c, geometry);
   if (tiling.stores_pixels) add_pixel_constants(c, geometry);
   if (tiling.keeps_weights()) c.add("kWeightsFirstByte", memory.weights_first_byte());
@@ -301,7 +302,7 @@ KernelText wgmma::emit(const KernelPlan& kernel, std::string_view name) {
   holes.merge(multiply_holes(geometry));
   holes.merge(load_holes(geometry));
   holes.merge(store_holes(geometry));
-  holes.emplace("layout", layout_comment(geometry, {holes.at("arrivals"), holes.at("releases")}));
+  holes.emplace("layout", layout_comment(geometry, holes.at("releases")));
   text.text = fill_template(embedded_text("wgmma/kernel.cu.in"), holes);
   return text;
 }

@@ -17,12 +17,10 @@ namespace jitconv::codegen {
 /// The kernel's parameters: as in other families, but with packed weights, tensor maps, and possibly partial sums.
 std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry);
 
-/// Arrivals that complete a phase of a stage's barriers, as expressions.
-struct BarrierCounts {
-  std::string full, empty;
-};
-/// The map of shared memory and the list of barriers, as a comment.
-std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& counts);
+/// The map of shared memory and the list of barriers, as a comment. Of `releases` arrivals a stage is free.
+std::string layout_comment(const WgmmaGeometry& geometry, std::string_view releases);
+/// Constants of arrivals: at the barrier of a stage, of those who load pixels and of who copies weights.
+void add_arrival_constants(Constants& constants, const WgmmaGeometry& geometry);
 
 /// Where a stage has its weights, as an expression: bytes from its start.
 std::string_view weight_offset_constant(const WgmmaGeometry& geometry);

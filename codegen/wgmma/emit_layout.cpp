@@ -25,12 +25,12 @@ Holes barrier_holes(const WgmmaGeometry& geometry) {
   }
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
     more.add(fmt::format("Barrier* const pairs = {};  // one of each pair of warps that add their sums", next));
-    init.add("for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);");
+    init.add("for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);");
   }
   return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
 }
 
-std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& counts) {
+std::string layout_comment(const WgmmaGeometry& geometry, std::string_view releases) {
   const WgmmaTiling& tiling = geometry.tiling();
   LayoutComment comment;
   comment.memory("0", fmt::format("kStages stages: pixels of kRuns runs{}{}",
@@ -44,8 +44,8 @@ std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& c
   if (geometry.has_zeros()) comment.memory("kZerosFirstByte", "pixels of the unit that has no tap");
   comment.memory("kBarriersFirstByte", "barriers");
 
-  comment.barrier("full[kStages]", counts.full, "the producer, and copies by their bytes", "consumers, for a step");
-  comment.barrier("empty[kStages]", counts.empty, "consumers that have multiplied a step",
+  comment.barrier("full[kStages]", "kFullArrivals", "the producer, and copies by their bytes", "consumers, for a step");
+  comment.barrier("empty[kStages]", releases, "consumers that have multiplied a step",
                   "the producer, for a free stage");
   if (tiling.converts_pixels())
     comment.barrier("copied[kCopySlots]", copied_arrivals(geometry), "TMA, by bytes", "a producer warp, to convert");
@@ -56,7 +56,7 @@ std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& c
     comment.barrier("multiplied[kConsumers]", "kWarpgroupWarps", "a consumer's warps, in their last step",
                     "the other consumer, for its turn");
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
-    comment.barrier("pairs[kWarpgroupWarps]", "kConsumers * 32", "a pair of warps that has staged sums",
+    comment.barrier("pairs[kWarpgroupWarps]", "kPairArrivals", "a pair of warps that has staged sums",
                     "the same pair, to add them");
   return comment.text();
 }

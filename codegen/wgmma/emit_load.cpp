@@ -336,8 +336,7 @@ Holes load_holes(const WgmmaGeometry& geometry) {
   Holes weights = weight_holes(geometry);
   for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
     tiles.insert(weights.extract(name));
-  Holes holes = {{"arrivals", stage_arrivals(geometry)},
-                 {"first_copies", first_copies(geometry)},
+  Holes holes = {{"first_copies", first_copies(geometry)},
                  {"load_functions", load_functions(geometry)},
                  {"load_tiles", fill_template(embedded_text(tiles_file(geometry)), tiles)}};
   holes.merge(weights);

@@ -10,9 +10,6 @@ namespace jitconv::codegen {
 /// Barriers behind those of the stages, and what makes them ready. layout_comment() lists them.
 Holes barrier_holes(const WgmmaGeometry& geometry);
 
-/// Arrivals at the barrier of a stage: of those who load pixels, and of who copies weights.
-std::string stage_arrivals(const WgmmaGeometry& geometry);
-
 /// Who waits for the kernel before: all that copy what it packs, and no others.
 std::string await_packing(const WgmmaGeometry& geometry);
 

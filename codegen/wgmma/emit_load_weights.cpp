@@ -75,19 +75,33 @@ std::string_view weight_offset_constant(const WgmmaGeometry& geometry) {
   return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightOffset";
 }
 
-std::string stage_arrivals(const WgmmaGeometry& geometry) {
+void add_arrival_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  const int weights = !tiling.keeps_weights() ? 1 : 0;
+  int arrivals = 1;
+  std::string who = "the thread that copies pixels";
   switch (tiling.producer.pixels) {
     case Pixels::loaded:
-      return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
+      arrivals = tiling.producer.team_warps;
+      who = "each warp of a team";
+      break;
     case Pixels::converted:
+      who = "the warp that converts pixels";
+      break;
     case Pixels::planes:
-      return std::to_string(1 + weights);
+      break;
     case Pixels::im2col:
-      return std::to_string((tiling.splits_operands() ? 3 : 1) + weights);
+      if (!tiling.splits_operands()) break;
+      arrivals = 3;
+      who = "each warp that splits pixels";
+      break;
   }
-  return {};
+  if (!tiling.keeps_weights()) {
+    ++arrivals;
+    who += ", and the thread that copies weights";
+  }
+  c.add("kFullArrivals", arrivals, "for a stage: " + who);
+  if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
+    c.add("kPairArrivals", 2 * kWarpSize, "all lanes of two warps that add their sums");
 }
 
 std::string await_packing(const WgmmaGeometry& geometry) {

@@ -45,6 +45,10 @@ std::string constants(const WgmmaRowsGeometry& geometry) {
   c.add("kThreads", geometry.threads()).add("kProducerWarps", WgmmaRowsTiling::kProducerWarps);
   c.add("kConsumers", geometry.consumers()).add("kConsumerWarps", 4 * geometry.consumers());
   c.add("kProducerRegisters", geometry.producer_registers()).add("kConsumerRegisters", geometry.consumer_registers());
+  c.add("kFullArrivals", tiling.keeps_weights ? 1 : 2,
+        tiling.keeps_weights ? "for a stage: the warp that loads its pixels"
+                             : "for a stage: the warp that loads its pixels, and the thread that copies its weights");
+  c.add("kStoredArrivals", kWarpSize, "all lanes of a warp that has stored");
   c.add("kSectorElements", geometry.sector_elements()).add("kAlignmentPadding", geometry.lead());
   c.add("kStoreVectors", store_vectors).add("kStoreSteps", ceil_div(store_vectors, kWarpSize));
   c.add("kFoldHalo", geometry.staged_before(), "places for sums of outputs before the strip");
@@ -138,16 +142,7 @@ std::string multiplications(const WgmmaRowsGeometry& geometry) {
   return lines.text();
 }
 
-/// What completes a phase of each kind of barrier.
-struct BarrierCounts {
-  std::string full, empty = "kConsumerWarps", weights_arrival = "1", stored = "32";
-};
-
-BarrierCounts barrier_counts(const WgmmaRowsGeometry& geometry) {
-  return {.full = geometry.tiling().keeps_weights ? "1" : "2"};
-}
-
-std::string layout_comment(const WgmmaRowsGeometry& geometry, const BarrierCounts& counts) {
+std::string layout_comment(const WgmmaRowsGeometry& geometry) {
   const bool keeps = geometry.tiling().keeps_weights;
   LayoutComment comment;
   comment.memory(
@@ -155,11 +150,11 @@ std::string layout_comment(const WgmmaRowsGeometry& geometry, const BarrierCount
   if (keeps) comment.memory("kWeightsFirstByte", "weights of all steps");
   comment.memory("kStagingFirstByte", "outputs on their way from registers to y");
   comment.memory("kBarriersFirstByte", "barriers");
-  comment.barrier("full[kStages]", counts.full, "a producer warp, and copies by their bytes", "consumers, for a step");
-  comment.barrier("empty[kStages]", counts.empty, "a warp that has used or passed a step",
+  comment.barrier("full[kStages]", "kFullArrivals", "a producer warp, and TMA by bytes", "consumers, for a step");
+  comment.barrier("empty[kStages]", "kConsumerWarps", "a warp that has used or passed a step",
                   "the producer, for a free stage");
-  if (keeps) comment.barrier("weights_arrival", counts.weights_arrival, "TMA, by bytes", "consumers, once");
-  comment.barrier("stored[kConsumerWarps]", counts.stored, "lanes of a consumer's warp that have stored",
+  if (keeps) comment.barrier("weights_arrival", "1", "TMA, by bytes", "consumers, once");
+  comment.barrier("stored[kConsumerWarps]", "kStoredArrivals", "lanes of a warp that has stored",
                   "that warp of the next consumer");
   return comment.text();
 }
@@ -222,18 +217,13 @@ std::string stage_and_store(const WgmmaRowsGeometry& geometry) {
 KernelText wgmma_rows::emit(const KernelPlan& kernel, std::string_view name) {
   const WgmmaRowsGeometry geometry(kernel.problem, std::get<WgmmaRowsTiling>(kernel.tiling));
   const Problem& problem = kernel.problem;
-  const BarrierCounts counts = barrier_counts(geometry);
   KernelText text;
   text.arguments = parameters(problem);
   text.files = files(geometry);
   Holes holes = {
       {"constants", constants(geometry)},
       {"asserts", asserts(geometry, kernel.launch.shared_bytes)},
-      {"layout", layout_comment(geometry, counts)},
-      {"arrivals", counts.full},
-      {"releases", counts.empty},
-      {"weights_arrivals", counts.weights_arrival},
-      {"stored", counts.stored},
+      {"layout", layout_comment(geometry)},
       {"activation", activation_function(problem.epilogue, Relu::instruction)},
       {"read_staged", read_staged_functions(sums_rows(geometry))},
       {"kernel", std::string(name)},

@@ -88,7 +88,7 @@ std::string constants(const WgradGeometry& geometry) {
   c.add("kThreads", tiling.threads());
   c.add("kConsumerWarps", 4 * WgradWgmmaTiling::kConsumers);
   c.add("kProducerWarps", tiling.producer_warps());
-  if (tiling.orders()) c.add("kOrderThreads", tiling.order_warps() * 32, "that put x in order");
+  if (tiling.orders()) c.add("kOrderWarps", tiling.order_warps(), "that put x in order");
   c.add("kConsumerRegisters", tiling.consumer_registers()).add("kProducerRegisters", tiling.producer_registers());
 
   if (tiling.takes_boxes())
@@ -125,11 +125,14 @@ std::string asserts(const KernelPlan& kernel) {
   return lines.text();
 }
 
-/// Warps that load rows of x, or put them in order.
-std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
-  return std::to_string(tiling.copies_operands() ? 1
-                        : tiling.orders()        ? tiling.order_warps()
-                                                 : tiling.producer_warps());
+/// Arrivals that fill a row of x: of warps that load it or put it in order, or of the thread that copies.
+std::string_view arrivals_of_x(const WgradWgmmaTiling& tiling) {
+  return tiling.copies_operands() ? "1" : tiling.orders() ? "kOrderWarps" : "kProducerWarps";
+}
+
+/// The same of a stage of dy.
+std::string_view arrivals_of_dy(const WgradWgmmaTiling& tiling) {
+  return tiling.threads_load() ? "kProducerWarps" : "1";
 }
 
 std::string layout_comment(const WgradWgmmaTiling& tiling) {
@@ -142,13 +145,13 @@ std::string layout_comment(const WgradWgmmaTiling& tiling) {
                   tiling.copies_operands() ? "TMA, by bytes" : "a producer warp", "consumers, for a row of x");
   comment.barrier("x_empty[kXRows]", "kConsumerWarps", "a warp that has multiplied with a row",
                   "the producer, for a free slot");
-  comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "TMA, by bytes" : "a producer warp",
+  comment.barrier("dy_full[kStages]", arrivals_of_dy(tiling), copied ? "TMA, by bytes" : "a producer warp",
                   "consumers, for a step");
   comment.barrier("dy_empty[kStages]", "kConsumerWarps", "a warp that has multiplied a step",
                   "the producer, for a free stage");
   if (tiling.orders()) {
     comment.barrier("raw_full[kRawRows]", "1", "TMA, by bytes", "the producer, to put a row in order");
-    comment.barrier("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order",
+    comment.barrier("raw_empty[kRawRows]", "kOrderWarps", "a warp that has put a row in order",
                     "the thread that copies");
   }
   return comment.text();
@@ -291,18 +294,16 @@ KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
        {"layout", layout_comment(tiling)},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},
-       {"x_arrivals", arrivals_of_x(tiling)},
-       {"dy_arrivals", tiling.threads_load() ? "4" : "1"},
+       {"x_arrivals", std::string(arrivals_of_x(tiling))},
+       {"dy_arrivals", std::string(arrivals_of_dy(tiling))},
        {"raw_rows", orders ? "Element* const raw_rows = reinterpret_cast<Element*>(shared + kRawFirstByte);\n"
                              "Barrier* const raw_full = dy_empty + kStages;\n"
                              "Barrier* const raw_empty = raw_full + kRawRows;\n"
                            : ""},
        {"init_raw", orders ? "for (int i = 0; i < kRawRows; ++i) {\n"
                              "  barrier_init(raw_full + i, 1);\n"
-                             "  barrier_init(raw_empty + i, " +
-                                 arrivals_of_x(tiling) +
-                                 ");\n"
-                                 "}\n"
+                             "  barrier_init(raw_empty + i, kOrderWarps);\n"
+                             "}\n"
                            : ""},
        {"load_steps", wgrad_load_steps(geometry)},
        {"k_consumer", tiling.consumers_k == 2 ? "consumer * kInstructionRows + " : ""},

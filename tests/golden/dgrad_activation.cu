@@ -361,6 +361,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 168;
+constexpr int kFullArrivals = 1;  // for a stage: the thread that copies pixels
 constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
 constexpr int kStagingElements = 2016;  // of a warp
@@ -396,7 +397,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           1                the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   weights_arrival         1                TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
@@ -451,7 +452,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     barrier_init(weights_arrival, 1);

@@ -299,6 +299,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
 
@@ -341,10 +342,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 230656);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals    who arrives                              who waits
-//   full[kStages]       2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]      kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]  kRuns       TMA, by bytes                            a producer warp, to convert
+//   name                arrivals       who arrives                              who waits
+//   full[kStages]       kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]      kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]  kRuns          TMA, by bytes                            a producer warp, to convert
 
 using Staged = float;  // an output on its way to y
 
@@ -461,7 +462,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

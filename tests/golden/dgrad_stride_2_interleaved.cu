@@ -366,6 +366,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kSectorElements = 8;
@@ -397,7 +398,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
@@ -461,7 +462,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);

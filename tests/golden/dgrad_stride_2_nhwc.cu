@@ -386,6 +386,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
 constexpr int kStagingElements = 2016;  // of a warp
@@ -431,9 +432,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 224832);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals    who arrives                              who waits
-//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -486,7 +487,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

@@ -334,6 +334,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 168;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
 constexpr int kStagingElements = 2016;  // of a warp
@@ -366,9 +367,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 200256);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals    who arrives                              who waits
-//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -415,7 +416,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c1472h14w14_k768_1x1(const __grid_constant__ Te
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

@@ -299,6 +299,8 @@ constexpr int kConsumers = 3;
 constexpr int kConsumerWarps = 12;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 120;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that loads its pixels, and the thread that copies its weights
+constexpr int kStoredArrivals = 32;  // all lanes of a warp that has stored
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
 constexpr int kStoreVectors = 32;
@@ -327,10 +329,10 @@ static_assert(kBarriersFirstByte + 248 <= 221048);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals        who arrives                                  who waits
-//   full[kStages]           2               a producer warp, and copies by their bytes   consumers, for a step
-//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step        the producer, for a free stage
-//   stored[kConsumerWarps]  32              lanes of a consumer's warp that have stored  that warp of the next consumer
+//   name                    arrivals         who arrives                            who waits
+//   full[kStages]           kFullArrivals    a producer warp, and TMA by bytes      consumers, for a step
+//   empty[kStages]          kConsumerWarps   a warp that has used or passed a step  the producer, for a free stage
+//   stored[kConsumerWarps]  kStoredArrivals  lanes of a warp that has stored        that warp of the next consumer
 
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -426,11 +428,11 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(weights_arrival, 1);
-    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 32);
+    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, kStoredArrivals);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.

@@ -364,6 +364,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
 constexpr int kStagingPitch = 276;
 constexpr int kStagingElements = 2208;  // of a warp
 constexpr int kSectorElements = 8;
@@ -395,10 +396,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225280);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals    who arrives                              who waits
-//   full[kStages]       2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]      kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]  kRuns       TMA, by bytes                            a producer warp, to convert
+//   name                arrivals       who arrives                              who waits
+//   full[kStages]       kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]      kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]  kRuns          TMA, by bytes                            a producer warp, to convert
 
 using Staged = float;  // an output on its way to y
 
@@ -527,7 +528,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

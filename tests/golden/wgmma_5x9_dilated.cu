@@ -338,6 +338,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
+constexpr int kFullArrivals = 3;  // for a stage: each warp of a team, and the thread that copies weights
 constexpr int kStagingPitch = 248;
 constexpr int kStagingElements = 1984;  // of a warp
 constexpr int kSectorElements = 8;
@@ -368,7 +369,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 226416);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           kTeamWarps + 1   the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
@@ -461,7 +462,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c32h512w512_k64_5x9_pad2x4_d2x3(const Element* _
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);

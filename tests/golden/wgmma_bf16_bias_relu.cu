@@ -390,6 +390,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 136;
 constexpr int kConsumerRegisters = 184;
+constexpr int kFullArrivals = 1;  // for a stage: each warp of a team
 constexpr int kStagingPitch = 240;
 constexpr int kStagingElements = 1920;  // of a warp
 constexpr int kSectorElements = 16;
@@ -421,10 +422,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 228984);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name             arrivals    who arrives                              who waits
-//   full[kStages]    kTeamWarps  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]   kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival  1           TMA, by bytes                            consumers, once
+//   name             arrivals       who arrives                              who waits
+//   full[kStages]    kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival  1              TMA, by bytes                            consumers, once
 
 using Staged = Element;  // an output on its way to y
 
@@ -524,7 +525,7 @@ jitconv_wgmma_fprop_bf16_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* _
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init(weights_arrival, 1);

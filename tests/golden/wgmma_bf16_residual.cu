@@ -390,6 +390,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kSectorElements = 16;
@@ -421,7 +422,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 230128);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           kTeamWarps + 1   the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
@@ -530,7 +531,7 @@ jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const 
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);

@@ -349,6 +349,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
+constexpr int kFullArrivals = 1;  // for a stage: the thread that copies pixels
 constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
 constexpr int kBoxRows = 2;  // of a position
@@ -383,10 +384,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 229448);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name             arrivals    who arrives                              who waits
-//   full[kStages]    1           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]   kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival  1           TMA, by bytes                            consumers, once
+//   name             arrivals       who arrives                              who waits
+//   full[kStages]    kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival  1              TMA, by bytes                            consumers, once
 
 using Staged = Element;  // an output on its way to y
 
@@ -443,7 +444,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ Te
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init(weights_arrival, 1);

@@ -350,6 +350,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
 constexpr int kBoxRows = 2;  // of a position
@@ -382,9 +383,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 224304);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals    who arrives                              who waits
-//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -440,7 +441,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_consta
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

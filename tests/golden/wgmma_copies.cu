@@ -364,6 +364,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
+constexpr int kFullArrivals = 1;  // for a stage: the warp that converts pixels
 constexpr int kStagingPitch = 276;
 constexpr int kStagingElements = 2208;  // of a warp
 constexpr int kSectorElements = 8;
@@ -397,11 +398,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 225288);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals    who arrives                              who waits
-//   full[kStages]       1           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]      kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]  kRuns       TMA, by bytes                            a producer warp, to convert
-//   weights_arrival     1           TMA, by bytes                            consumers, once
+//   name                arrivals       who arrives                              who waits
+//   full[kStages]       kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]      kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]  kRuns          TMA, by bytes                            a producer warp, to convert
+//   weights_arrival     1              TMA, by bytes                            consumers, once
 
 using Staged = float;  // an output on its way to y
 
@@ -531,7 +532,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init(weights_arrival, 1);

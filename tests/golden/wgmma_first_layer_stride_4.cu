@@ -330,6 +330,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 184;
 constexpr int kConsumerRegisters = 160;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
 constexpr int kStagingPitch = 184;
 constexpr int kStagingElements = 1472;  // of a warp
 constexpr int kSectorElements = 8;
@@ -362,9 +363,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 229840);
 //   kZerosFirstByte     pixels of the unit that has no tap
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals        who arrives                              who waits
-//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -450,7 +451,7 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

@@ -349,6 +349,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 128;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
 constexpr int kStagingPitch = 136;
 constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kFoldHalo = 4;  // places for sums of outputs before the run
@@ -384,7 +385,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 227952);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
@@ -529,7 +530,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);

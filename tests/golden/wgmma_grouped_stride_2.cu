@@ -299,6 +299,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kStoreWidth = 1;  // outputs of a lane
@@ -328,7 +329,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   copied[kCopySlots]      1                TMA, by bytes                            a producer warp, to convert
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
@@ -437,7 +438,7 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);

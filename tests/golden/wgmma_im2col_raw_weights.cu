@@ -289,6 +289,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 96;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 1088;  // of a warp
@@ -322,9 +323,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 215168);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals    who arrives                              who waits
-//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -374,7 +375,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

@@ -337,6 +337,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 216;
 constexpr int kConsumerRegisters = 144;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team
 constexpr int kStoreColumns = 48;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 816;  // of a warp
@@ -372,7 +373,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 230504);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           kTeamWarps       the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   weights_arrival         1                TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
@@ -490,7 +491,7 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     barrier_init(weights_arrival, 1);

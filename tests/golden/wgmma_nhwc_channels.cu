@@ -397,6 +397,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 120;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
 constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
 constexpr int kStagingElements = 2016;  // of a warp
@@ -429,9 +430,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 211296);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals        who arrives                              who waits
-//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -504,7 +505,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

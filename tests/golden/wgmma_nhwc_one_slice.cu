@@ -368,6 +368,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team
 constexpr int kStoreColumns = 128;  // positions of a box
 constexpr int kRowChannels = 64;  // 128 bytes
 constexpr int kBoxRows = 1;  // of a position
@@ -405,7 +406,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 179352);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           kTeamWarps       the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   weights_arrival         1                TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
@@ -488,7 +489,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     barrier_init(weights_arrival, 1);

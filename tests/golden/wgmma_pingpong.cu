@@ -350,6 +350,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 96;
+constexpr int kFullArrivals = 1;  // for a stage: the warp that converts pixels
 constexpr int kStagingPitch = 56;
 constexpr int kStagingElements = 448;  // of a warp
 constexpr int kSectorElements = 8;
@@ -383,7 +384,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 56 <= 231816);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           1                the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
 //   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
 //   weights_arrival         1                TMA, by bytes                            consumers, once
@@ -518,7 +519,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
     barrier_init(weights_arrival, 1);

@@ -318,6 +318,8 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 136;
 constexpr int kConsumerRegisters = 184;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
+constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
 constexpr int kStagingPitch = 136;
 constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kSectorElements = 8;
@@ -349,9 +351,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 194688);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           kTeamWarps + 1   the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          kWarpgroupWarps  consumers that have multiplied a step    the producer, for a free stage
-//   pairs[kWarpgroupWarps]  kConsumers * 32  a pair of warps that has staged sums     the same pair, to add them
+//   pairs[kWarpgroupWarps]  kPairArrivals    a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
@@ -463,10 +465,10 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kWarpgroupWarps);
     }
-    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.

@@ -295,6 +295,8 @@ constexpr int kConsumers = 3;
 constexpr int kConsumerWarps = 12;
 constexpr int kProducerRegisters = 128;
 constexpr int kConsumerRegisters = 128;
+constexpr int kFullArrivals = 1;  // for a stage: the warp that loads its pixels
+constexpr int kStoredArrivals = 32;  // all lanes of a warp that has stored
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 8;
 constexpr int kStoreVectors = 34;
@@ -325,11 +327,11 @@ static_assert(kBarriersFirstByte + 296 <= 230696);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals        who arrives                                  who waits
-//   full[kStages]           1               a producer warp, and copies by their bytes   consumers, for a step
-//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step        the producer, for a free stage
-//   weights_arrival         1               TMA, by bytes                                consumers, once
-//   stored[kConsumerWarps]  32              lanes of a consumer's warp that have stored  that warp of the next consumer
+//   name                    arrivals         who arrives                            who waits
+//   full[kStages]           kFullArrivals    a producer warp, and TMA by bytes      consumers, for a step
+//   empty[kStages]          kConsumerWarps   a warp that has used or passed a step  the producer, for a free stage
+//   weights_arrival         1                TMA, by bytes                          consumers, once
+//   stored[kConsumerWarps]  kStoredArrivals  lanes of a warp that has stored        that warp of the next consumer
 
 // Activation: relu.
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
@@ -439,11 +441,11 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(weights_arrival, 1);
-    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 32);
+    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, kStoredArrivals);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.

@@ -310,6 +310,8 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 104;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
+constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
 constexpr int kStagingPitch = 84;
 constexpr int kStagingElements = 672;  // of a warp
 constexpr int kSectorElements = 8;
@@ -342,11 +344,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 222432);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
-//   pairs[kWarpgroupWarps]  kConsumers * 32  a pair of warps that has staged sums     the same pair, to add them
+//   name                    arrivals       who arrives                              who waits
+//   full[kStages]           kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1              consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]      kRuns          TMA, by bytes                            a producer warp, to convert
+//   pairs[kWarpgroupWarps]  kPairArrivals  a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
@@ -476,10 +478,10 @@ jitconv_wgmma_fprop_tf32_nchw_n8c1024h14w14_k256_1x1_bias_relu(const __grid_cons
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
   }
   // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.

@@ -325,6 +325,8 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
+constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
 constexpr int kStagingPitch = 148;
 constexpr int kStagingElements = 1184;  // of a warp
 constexpr int kSectorElements = 8;
@@ -358,10 +360,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 220352);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          kWarpgroupWarps  consumers that have multiplied a step    the producer, for a free stage
 //   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
-//   pairs[kWarpgroupWarps]  kConsumers * 32  a pair of warps that has staged sums     the same pair, to add them
+//   pairs[kWarpgroupWarps]  kPairArrivals    a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
@@ -517,10 +519,10 @@ jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias(const __grid_con
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kWarpgroupWarps);
     }
-    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
   }
   // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.

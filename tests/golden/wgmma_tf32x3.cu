@@ -402,6 +402,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 88;
 constexpr int kConsumerRegisters = 208;
+constexpr int kFullArrivals = 3;  // for a stage: each warp of a team, and the thread that copies weights
 constexpr int kStagingPitch = 180;
 constexpr int kStagingElements = 1440;  // of a warp
 constexpr int kSectorElements = 8;
@@ -433,9 +434,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223440);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals        who arrives                              who waits
-//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -525,7 +526,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

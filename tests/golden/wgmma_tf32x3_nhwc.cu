@@ -395,6 +395,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 168;
+constexpr int kFullArrivals = 4;  // for a stage: each warp that splits pixels, and the thread that copies weights
 constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
 constexpr int kBoxRows = 2;  // of a position
@@ -428,10 +429,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 204896);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name              arrivals    who arrives                              who waits
-//   full[kStages]     4           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]    kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   arrived[kStages]  1           TMA, by bytes                            producer warps, to split pixels
+//   name              arrivals       who arrives                              who waits
+//   full[kStages]     kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]    kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   arrived[kStages]  1              TMA, by bytes                            producer warps, to split pixels
 
 using Staged = Element;  // an output on its way to y
 
@@ -509,7 +510,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 4);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     for (int i = 0; i < kStages; ++i) barrier_init(arrived + i, 1);

@@ -356,6 +356,7 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStagingPitch = 232;
 constexpr int kStagingElements = 1856;  // of a warp
 constexpr int kSectorElements = 8;
@@ -386,9 +387,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 198720);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals    who arrives                              who waits
-//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -448,7 +449,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();

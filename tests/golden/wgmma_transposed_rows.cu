@@ -325,6 +325,8 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 128;
+constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
+constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
 constexpr int kStagingPitch = 136;
 constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kSectorElements = 8;
@@ -356,10 +358,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 223392);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   pairs[kWarpgroupWarps]  kConsumers * 32  a pair of warps that has staged sums     the same pair, to add them
+//   name                    arrivals       who arrives                              who waits
+//   full[kStages]           kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1              consumers that have multiplied a step    the producer, for a free stage
+//   pairs[kWarpgroupWarps]  kPairArrivals  a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
@@ -420,10 +422,10 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.

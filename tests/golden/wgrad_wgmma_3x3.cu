@@ -244,7 +244,7 @@ constexpr int kBiasSums = 73728;  // floats before those of db
 constexpr int kThreads = 512;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerWarps = 8;
-constexpr int kOrderThreads = 224;  // that put x in order
+constexpr int kOrderWarps = 7;  // that put x in order
 constexpr int kConsumerRegisters = 216;
 constexpr int kProducerRegisters = 40;
 
@@ -282,12 +282,12 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 221136)
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                 arrivals        who arrives                            who waits
-//   x_full[kXRows]       7               a producer warp                        consumers, for a row of x
+//   x_full[kXRows]       kOrderWarps     a producer warp                        consumers, for a row of x
 //   x_empty[kXRows]      kConsumerWarps  a warp that has multiplied with a row  the producer, for a free slot
 //   dy_full[kStages]     1               TMA, by bytes                          consumers, for a step
 //   dy_empty[kStages]    kConsumerWarps  a warp that has multiplied a step      the producer, for a free stage
 //   raw_full[kRawRows]   1               TMA, by bytes                          the producer, to put a row in order
-//   raw_empty[kRawRows]  7               a warp that has put a row in order     the thread that copies
+//   raw_empty[kRawRows]  kOrderWarps     a warp that has put a row in order     the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -322,7 +322,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kXRows; ++i) {
-      barrier_init(x_full + i, 7);
+      barrier_init(x_full + i, kOrderWarps);
       barrier_init(x_empty + i, kConsumerWarps);
     }
     for (int i = 0; i < kStages; ++i) {
@@ -331,7 +331,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
     }
     for (int i = 0; i < kRawRows; ++i) {
       barrier_init(raw_full + i, 1);
-      barrier_init(raw_empty + i, 7);
+      barrier_init(raw_empty + i, kOrderWarps);
     }
     barrier_init_visible();
   }
@@ -400,7 +400,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
           barrier_wait(raw_full + raw_slot, x_row / kRawRows % 2);
           barrier_wait(x_empty + slot, x_row / kXRows % 2 ^ 1);
 #pragma unroll 3
-          for (int item = thread; item < kLoads; item += kOrderThreads) {
+          for (int item = thread; item < kLoads; item += kOrderWarps * 32) {
             const int unit = item % kUnits, c = item / kUnits;
             const Element* const source = raw_row + c * kRawPitch + unit * kOperandChannels;
             const uint4 low = *reinterpret_cast<const uint4*>(source);

@@ -289,9 +289,9 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 140576);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name               arrivals        who arrives                            who waits
-//   x_full[kXRows]     4               a producer warp                        consumers, for a row of x
+//   x_full[kXRows]     kProducerWarps  a producer warp                        consumers, for a row of x
 //   x_empty[kXRows]    kConsumerWarps  a warp that has multiplied with a row  the producer, for a free slot
-//   dy_full[kStages]   4               a producer warp                        consumers, for a step
+//   dy_full[kStages]   kProducerWarps  a producer warp                        consumers, for a step
 //   dy_empty[kStages]  kConsumerWarps  a warp that has multiplied a step      the producer, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
@@ -324,11 +324,11 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kXRows; ++i) {
-      barrier_init(x_full + i, 4);
+      barrier_init(x_full + i, kProducerWarps);
       barrier_init(x_empty + i, kConsumerWarps);
     }
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(dy_full + i, 4);
+      barrier_init(dy_full + i, kProducerWarps);
       barrier_init(dy_empty + i, kConsumerWarps);
     }
     barrier_init_visible();

@@ -202,8 +202,9 @@ RC_GTEST_PROP(WgmmaIm2colProperty, EveryThreadThatAsksArrives, ()) {
     const std::string arrival = "barrier_arrive_expecting(full + stage, ";
     RC_ASSERT((loop.find(arrival + "kWeightBytes);") != std::string::npos) == !one.tiling.keeps_weights());
     RC_ASSERT(loop.find(arrival + "kIm2colBytes);") != std::string::npos);
-    RC_ASSERT(text.find(fmt::format("barrier_init(full + i, {});", one.tiling.keeps_weights() ? 1 : 2)) !=
+    RC_ASSERT(text.find(fmt::format("constexpr int kFullArrivals = {};", one.tiling.keeps_weights() ? 1 : 2)) !=
               std::string::npos);
+    RC_ASSERT(text.find("barrier_init(full + i, kFullArrivals);") != std::string::npos);
   }
 }
 

@@ -135,7 +135,10 @@ Holes share_holes(const WgmmaGeometry& geometry) {
     holes["take_turns"] = embedded_text("wgmma/pingpong.cu.in");
     holes["first_number"] = "blockIdx.x + consumer * gridDim.x";
     holes["next_number"] = "number += kConsumers * gridDim.x";
-    holes["await_turn"] = "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
+    holes["await_turn"] =
+        "// In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase\n"
+        "// t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.\n"
+        "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
     holes["release_in_order"] =
         "// Producer warps count on stages that are released in order: those of the other's tile come first.\n"
         "if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))\n"

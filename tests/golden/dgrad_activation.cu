@@ -514,6 +514,8 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
+      // In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase
+      // t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1

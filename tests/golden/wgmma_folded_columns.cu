@@ -618,6 +618,8 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
       const int bias_k = warp % kWarpgroupWarps * kWarpK + lane_row(lane);  // of the first filter column's rows
       const float channel_bias =
           lane_row(lane) < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;
+      // In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase
+      // t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1

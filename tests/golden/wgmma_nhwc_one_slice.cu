@@ -566,6 +566,8 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
+      // In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase
+      // t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1

@@ -612,6 +612,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
         const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
+      // In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase
+      // t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1

@@ -37,6 +37,7 @@ std::vector<Argument> reduce::parameters(const KernelPlan& kernel, const ReduceT
   std::vector<Argument> result = {{tiling.partial_sums, "const float*", "partial_sums"}};
   for (Argument& argument : arguments(kernel.problem)) {
     if (argument.name == "x" || argument.name == "w") continue;
+    if (argument.tensor == Tensor::dw) argument.name = "dw";
     result.push_back(std::move(argument));
   }
   if (tiling.bias_sums > 0)
@@ -87,6 +88,7 @@ KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
                {"activation", activation_function(epilogue, tiling.relu)},
                {"channel_values",
                 channel_values(epilogue, nhwc ? "output % kOutputChannels" : "output / kPlane % kOutputChannels")},
+               {"result", kernel.problem.output.tensor == Tensor::dw ? "dw" : "y"},
                {"outputs", tiling.bias_sums > 0 ? "kOutputs + kBiasSums" : "kOutputs"},
                {"bias_gradient", bias_gradient(kernel.problem, tiling)}};
   return fill(kernel, name, "reduce/kernel.cu.in", std::move(own));

@@ -306,7 +306,7 @@ constexpr int kPartialSumStride = 576;  // floats from a split to the next
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64_reduce(const float* partial_sums,
-    Element* __restrict__ y) {
+    Element* __restrict__ dw) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;
   wait_for_previous_kernel();
@@ -314,7 +314,7 @@ jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64_reduce(const 
 #pragma unroll 16
   for (int split = 0; split < kSplits; ++split)
     value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
-  y[output] = from_float(value);
+  dw[output] = from_float(value);
 }
 
 }  // namespace reduce

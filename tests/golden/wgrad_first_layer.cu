@@ -261,7 +261,7 @@ constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgrad_ieee_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;
   wait_for_previous_kernel();
@@ -273,7 +273,7 @@ jitconv_wgrad_wgrad_ieee_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(cons
     db[output - kOutputs] = from_float(value);
     return;
   }
-  y[output] = from_float(value);
+  dw[output] = from_float(value);
 }
 
 }  // namespace reduce

@@ -578,7 +578,7 @@ constexpr int kPartialSumStride = 73856;  // floats from a split to the next
 // The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -607,7 +607,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(const fl
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = from_float(value);
+    dw[output] = from_float(value);
   }
 }
 

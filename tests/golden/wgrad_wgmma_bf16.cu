@@ -665,7 +665,7 @@ constexpr int kPartialSumStride = 36864;  // floats from a split to the next
 // The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1_reduce(const float* partial_sums,
-    float* __restrict__ y) {
+    float* __restrict__ dw) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -689,7 +689,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1_reduce(const
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = value;
+    dw[output] = value;
   }
 }
 

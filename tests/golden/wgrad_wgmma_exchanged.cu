@@ -693,7 +693,7 @@ constexpr int kPartialSumStride = 1216;  // floats from a split to the next
 // The sums of dw lie as [tap][c][k] with taps from last to first.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -726,7 +726,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias_reduce(cons
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = from_float(value);
+    dw[output] = from_float(value);
   }
 }
 

@@ -696,7 +696,7 @@ constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 // The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -725,7 +725,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduc
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = from_float(value);
+    dw[output] = from_float(value);
   }
 }
 

@@ -696,7 +696,7 @@ constexpr int kPartialSumStride = 73856;  // floats from a split to the next
 // The sums of dw lie as [tap][k][group of the joined][c], of which k has one.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c128h56w56_k128_3x3_pad1x1_g32_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -729,7 +729,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c128h56w56_k128_3x3_pad1x1_g32_bias_reduce
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = from_float(value);
+    dw[output] = from_float(value);
   }
 }
 

@@ -543,7 +543,7 @@ constexpr int kPartialSumStride = 286848;  // floats from a split to the next
 // The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -572,7 +572,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_reduce(const flo
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = from_float(value);
+    dw[output] = from_float(value);
   }
 }
 

@@ -643,7 +643,7 @@ constexpr int kPartialSumStride = 294912;  // floats from a split to the next
 // The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_bf16_nchw_n128c256h49w49_k256_3x3_s2x2_g2_reduce(const float* partial_sums,
-    Element* __restrict__ y) {
+    Element* __restrict__ dw) {
   extern __shared__ __align__(1024) char shared[];
   float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
@@ -667,7 +667,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n128c256h49w49_k256_3x3_s2x2_g2_reduce(const
     const long long output = first_filter * kTaps + i;
     if (output >= kOutputs) break;
     float value = filters[i];
-    y[output] = from_float(value);
+    dw[output] = from_float(value);
   }
 }
 

@@ -513,7 +513,7 @@ constexpr int kPartialSumStride = 1131264;  // floats from a split to the next
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c1472h14w14_k768_1x1_bias_reduce(const float* partial_sums,
-    Element* __restrict__ y, Element* __restrict__ db) {
+    Element* __restrict__ dw, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;
   wait_for_previous_kernel();
@@ -525,7 +525,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c1472h14w14_k768_1x1_bias_reduce(const fl
     db[output - kOutputs] = from_float(value);
     return;
   }
-  y[output] = from_float(value);
+  dw[output] = from_float(value);
 }
 
 }  // namespace reduce

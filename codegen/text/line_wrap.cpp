@@ -93,8 +93,10 @@ void add_code(std::string& text, std::string_view code, std::size_t columns) {
   add_piece(text, rest);
 }
 
-/// `prefix` opens each line: the indentation, "//" and the spaces behind it.
-void add_comment(std::string& text, std::string_view prefix, std::string_view words, std::size_t columns) {
+/// Adds full lines of a comment and returns the words that are left for the last one. `prefix` opens each line: the
+/// indentation, "//" and the spaces behind it.
+std::string_view add_full_lines(std::string& text, std::string_view prefix, std::string_view words,
+                                std::size_t columns) {
   while (prefix.size() + words.size() > columns) {
     std::size_t end = words.rfind(' ', columns - std::min(columns, prefix.size()));
     if (end == std::string_view::npos || end == 0) end = words.find(' ');
@@ -102,7 +104,51 @@ void add_comment(std::string& text, std::string_view prefix, std::string_view wo
     text.append(prefix).append(words.substr(0, end)).push_back('\n');
     words.remove_prefix(end + 1);
   }
+  return words;
+}
+
+void add_comment(std::string& text, std::string_view prefix, std::string_view words, std::size_t columns) {
+  words = add_full_lines(text, prefix, words, columns);
   text.append(prefix).append(words).push_back('\n');
+}
+
+/// A line of running text: its prefix and its words. A line of a table, map or list has none: it is indented behind the
+/// slashes, begins with a dash, or has columns that two blanks keep apart.
+struct ProseLine {
+  std::string_view prefix, words;
+};
+
+ProseLine prose_line(std::string_view line) {
+  constexpr std::string_view kSlashes = "// ";
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+  if (!line.substr(first).starts_with(kSlashes)) return {};
+  const std::string_view words = line.substr(first + kSlashes.size());
+  if (words.empty() || words.starts_with(' ') || words.starts_with('-') || words.find("  ") != std::string_view::npos)
+    return {};
+  return {line.substr(0, first + kSlashes.size()), words};
+}
+
+/// Takes the first line off `text`.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+/// Breaks a line of running text that is too long. What does not fit goes to the front of the lines that follow in
+/// `rest`, as far as one of them becomes too long by it.
+void add_prose(std::string& text, const ProseLine& line, std::string_view& rest, std::size_t columns) {
+  std::string words(line.words);
+  while (line.prefix.size() + words.size() > columns) {
+    const std::size_t length = text.size();
+    words = std::string(add_full_lines(text, line.prefix, words, columns));
+    const ProseLine next = prose_line(rest.substr(0, rest.find('\n')));
+    if (text.size() == length || next.prefix != line.prefix) break;
+    take_line(rest);
+    words.append(" ").append(next.words);
+  }
+  text.append(line.prefix).append(words).push_back('\n');
 }
 
 void add_long_line(std::string& text, std::string_view line, std::size_t columns) {
@@ -120,18 +166,18 @@ void add_long_line(std::string& text, std::string_view line, std::size_t columns
 }  // namespace
 
 std::string wrap_lines(std::string_view text, std::size_t columns) {
+  const bool ends_line = text.ends_with('\n');
   std::string wrapped;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    if (line.size() <= columns || line.front() == '#') {
-      wrapped.append(line).append(end < text.size() ? "\n" : "");
-    } else {
+    const std::string_view line = take_line(text);
+    if (line.size() <= columns || line.front() == '#')
+      wrapped.append(line).push_back('\n');
+    else if (const ProseLine prose = prose_line(line); !prose.prefix.empty())
+      add_prose(wrapped, prose, text, columns);
+    else
       add_long_line(wrapped, line, columns);
-      if (end == text.size()) wrapped.pop_back();
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
+  if (!ends_line && !wrapped.empty()) wrapped.pop_back();
   return wrapped;
 }
 

@@ -650,8 +650,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
-// the
-// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
+// the gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {

@@ -511,8 +511,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c256h14w14_k256_1x1(const __grid_constant__ Tens
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     grow_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
@@ -591,8 +590,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c256h14w14_k256_1x1(const __grid_constant__ Tens
       if (releases_stage) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + kSteps) % 2;
       // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
-      // through
-      // the memory where its outputs are staged afterwards.
+      // through the memory where its outputs are staged afterwards.
       float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
       const float2* const received =
           reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +

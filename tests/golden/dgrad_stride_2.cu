@@ -492,8 +492,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     shrink_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
@@ -578,8 +577,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: phases of columns are neighbouring channels of the tile, so a warp has all pixels of a row of dx between
-      // a
-      // run's first and its last. It stages eight channels at a time in its own part of shared memory, position by
+      // a run's first and its last. It stages eight channels at a time in its own part of shared memory, position by
       // position, and its lanes write neighbours.
       const int run_first = tile.first_output + run * kWindow;
       const int column_first = run_first % kQ;
@@ -687,8 +685,7 @@ __device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int w
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
-// the
-// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
+// the gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {

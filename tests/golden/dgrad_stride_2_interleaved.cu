@@ -686,8 +686,7 @@ __device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int w
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
-// the
-// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
+// the gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {

@@ -537,11 +537,9 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
         settle(sum);
         if (releases_stage) barrier_arrive(empty + previous_stage);
         // Store: a warp stages its sums in a part of shared memory that it shares with the same warp of the other
-        // consumers,
-        // and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
-        // instructions share
-        // are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's first, but for the
-        // first strip.
+        // consumers, and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
+        // instructions share are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's
+        // first, but for the first strip.
         const int p = tile.first_row + row * kDilationH;
         const long long y_first = (static_cast<long long>(tile.n) * kGroupK * kP + p) * kQ + tile.first_column;
         // From an output of channel k to the next sector of y.
@@ -630,8 +628,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
-// the
-// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
+// the gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {

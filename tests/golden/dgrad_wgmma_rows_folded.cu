@@ -510,8 +510,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
     }
   } else {
     // A consumer: 64 rows of the product, output channels at filter columns, by all columns of the strip. Consumers
-    // take the rows of
-    // outputs in turn. A row meets kR input rows, and then the consumer's next one begins.
+    // take the rows of outputs in turn. A row meets kR input rows, and then the consumer's next one begins.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const bool releases_stage = lane == 0;  // what its warp has multiplied or passed
@@ -560,11 +559,9 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
         settle(sum);
         if (releases_stage) barrier_arrive(empty + previous_stage);
         // Store: a warp stages its sums in a part of shared memory that it shares with the same warp of the other
-        // consumers,
-        // and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
-        // instructions share
-        // are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's first, but for the
-        // first strip.
+        // consumers, and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
+        // instructions share are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's
+        // first, but for the first strip.
         const int p = tile.first_row + row * kDilationH;
         const long long y_first = (static_cast<long long>(tile.n) * kGroupK * kP + p) * kQ + tile.first_column;
         // From an output of channel k to the next sector of y.
@@ -577,10 +574,8 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
                      (own_stores + (consumer == 0 ? 1 : 0)) % 2);
         ++own_stores;
         // A warp has kWarpK channels, and of each a row of sums for every filter column of a tap. Those of column j
-        // belong to
-        // outputs j * kDilationW before. It writes the columns of its upper eight rows and adds those of its lower
-        // eight. What
-        // a channel then has in several rows is added on the way to y.
+        // belong to outputs j * kDilationW before. It writes the columns of its upper eight rows and adds those of its
+        // lower eight. What a channel then has in several rows is added on the way to y.
         const int k_first = warp % kWarpgroupWarps * kWarpK;
         float* const staged_row = staged +
             (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
@@ -679,8 +674,7 @@ constexpr int kRowsOfSlice = 3;  // of an output channel
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][row of a tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
-// the
-// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
+// the gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {

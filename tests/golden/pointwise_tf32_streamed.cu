@@ -316,8 +316,7 @@ jitconv_pointwise_fprop_tf32_nchw_n2c1920h64w64_k640_1x1_bias(const Element* __r
   if (warp >= kConsumerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // A thread of each producer warp copies pixels, as they lie in memory, of every fourth channel. The copies of a
-    // warp's
-    // lanes would be issued one after the other, slower than those of a loop.
+    // warp's lanes would be issued one after the other, slower than those of a loop.
     if (lane != 0) return;
     const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumerWarps)) * kPlane;
     float* const stages_of_warp = stages + (warp - kConsumerWarps) * kPixelPitch;

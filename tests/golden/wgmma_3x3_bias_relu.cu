@@ -560,8 +560,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     shrink_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

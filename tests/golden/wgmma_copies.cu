@@ -565,8 +565,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     shrink_registers_to<kProducerRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();

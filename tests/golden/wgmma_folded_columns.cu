@@ -563,8 +563,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     grow_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
@@ -661,8 +660,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
       // shared memory and without the positions between two rows of outputs: it writes the columns of its upper eight
       // rows and adds those of its lower eight. What a channel then has in several rows is added on the way to y.
       // There it is one run that starts on a 32-byte sector, up to kAlignmentPadding - 1 outputs later: sectors that
-      // two
-      // instructions share are slow.
+      // two instructions share are slow.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.

@@ -491,8 +491,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     shrink_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
@@ -579,8 +578,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
       if (releases_stage) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + end_step - first_step) % 2;
       // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
-      // through
-      // the memory where its outputs are staged afterwards.
+      // through the memory where its outputs are staged afterwards.
       float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
       const float2* const received =
           reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +

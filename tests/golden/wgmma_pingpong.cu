@@ -553,8 +553,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     grow_registers_to<kProducerRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();

@@ -463,8 +463,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies
-    // those of its next steps as they lie in x.
+    // copies those of its next steps as they lie in x.
     grow_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

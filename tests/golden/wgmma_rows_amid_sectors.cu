@@ -502,8 +502,7 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
     }
   } else {
     // A consumer: 64 rows of the product, output channels at filter columns, by all columns of the strip. Consumers
-    // take the rows of
-    // outputs in turn. A row meets kR input rows, and then the consumer's next one begins.
+    // take the rows of outputs in turn. A row meets kR input rows, and then the consumer's next one begins.
     const int consumer = warp / kWarpgroupWarps - 1;
     const bool releases_stage = lane == 0;  // what its warp has multiplied or passed
     float sum[kColumns / 2];
@@ -554,11 +553,9 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
         settle(sum);
         if (releases_stage) barrier_arrive(empty + previous_stage);
         // Store: a warp stages its sums in a part of shared memory that it shares with the same warp of the other
-        // consumers,
-        // and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
-        // instructions share
-        // are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's first, but for the
-        // first strip.
+        // consumers, and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
+        // instructions share are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's
+        // first, but for the first strip.
         const int p = tile.first_row + row * kDilationH;
         const long long y_first = (static_cast<long long>(tile.n) * kGroupK * kP + p) * kQ + tile.first_column;
         // From an output of channel k to the next sector of y.
@@ -571,10 +568,8 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
                      (own_stores + (consumer == 0 ? 1 : 0)) % 2);
         ++own_stores;
         // A warp has kWarpK channels, and of each a row of sums for every filter column of a tap. Those of column j
-        // belong to
-        // outputs j * kDilationW before. It writes the columns of its upper eight rows and adds those of its lower
-        // eight. What
-        // a channel then has in several rows is added on the way to y.
+        // belong to outputs j * kDilationW before. It writes the columns of its upper eight rows and adds those of its
+        // lower eight. What a channel then has in several rows is added on the way to y.
         const int k_first = warp % kWarpgroupWarps * kWarpK;
         float* const staged_row = staged +
             (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -

@@ -747,9 +747,8 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 
 
 // Weights as the multiplications take them, [tile of k][chunk][r][part][unit][k of the tile]: a unit is a tap of one
-// slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
+// slice of kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK
+// output channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu_pack_weights(const Element* __restrict__ w,

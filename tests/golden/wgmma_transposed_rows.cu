@@ -514,8 +514,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
       if (releases_stage) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + kSteps) % 2;
       // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
-      // through
-      // the memory where its outputs are staged afterwards.
+      // through the memory where its outputs are staged afterwards.
       float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
       const float2* const received =
           reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +

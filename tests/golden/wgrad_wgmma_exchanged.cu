@@ -360,9 +360,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias(const Eleme
     const Element* const dy_tile = dy + static_cast<long long>(group * kGroupK + k_block) * kOutputStrideC;
     const int channels = kChannels - c_block, rows_of_k = kGroupK - k_block;
     // A row of x for kRowPixels pixels of dy, as [unit][column]: a unit is kOperandChannels neighbouring pixels of a
-    // column
-    // of the product, 16 bytes, rounded to what is multiplied. A column is a channel as one filter column meets it, so
-    // that few channels fill an instruction. Columns behind the last are zeros.
+    // column of the product, 16 bytes, rounded to what is multiplied. A column is a channel as one filter column meets
+    // it, so that few channels fill an instruction. Columns behind the last are zeros.
     auto load_x = [&](const Strip& strip, int h, Barrier* empty, int parity, char* row) {
       const bool row_inside = static_cast<unsigned>(h) < kH;
       const Element* const x_row = x_tile + (static_cast<long long>(strip.n) * kInputStrideN +
@@ -446,8 +445,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias(const Eleme
       float sum[2][kColumns / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
       // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
-      // strip
-      // needs all of its rows but the first kNewRows.
+      // strip needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -537,8 +535,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias(const Eleme
       float sum[1][kColumns / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
       // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
-      // strip
-      // needs all of its rows but the first kNewRows.
+      // strip needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();

@@ -355,9 +355,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c128h56w56_k128_3x3_pad1x1_g32_bias(const 
   if (warp < kProducerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // The producer warpgroups. One of their threads issues TMA copies of runs of rows of dy and x as they lie in
-    // memory,
-    // those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
-    // those of x in order.
+    // memory, those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other
+    // warps put those of x in order.
     if (warp == 0) {
       if (lane == 0) {
         int x_row = 0, step = 0;
@@ -432,8 +431,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c128h56w56_k128_3x3_pad1x1_g32_bias(const 
       unsigned a[2][4];  // one is multiplied while the other is loaded
       float bias_sum[2] = {};  // of dy, for db
       // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
-      // strip
-      // needs all of its rows but the first kNewRows.
+      // strip needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -554,8 +552,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c128h56w56_k128_3x3_pad1x1_g32_bias(const 
       unsigned a[2][4];  // one is multiplied while the other is loaded
       float bias_sum[2] = {};  // of dy, for db
       // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
-      // strip
-      // needs all of its rows but the first kNewRows.
+      // strip needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();

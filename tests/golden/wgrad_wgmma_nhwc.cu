@@ -362,9 +362,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
   if (warp < kProducerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // The producer warpgroup: one thread issues TMA copies of boxes of both tensors, a row of channels for each pixel,
-    // with
-    // zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in turn; so do
-    // steps.
+    // with zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in turn; so
+    // do steps.
     if (threadIdx.x == 0) {
       const int c_first = group * kChannels + c_block, k_first = group * kGroupK + k_block;
       int x_row = 0, step = 0;

@@ -365,9 +365,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n128c256h49w49_k256_3x3_s2x2_g2(const __grid
   if (warp < kProducerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // The producer warpgroup: one thread issues TMA copies of boxes of both tensors, a row of channels for each pixel,
-    // with
-    // zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in turn; so do
-    // steps.
+    // with zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in turn; so
+    // do steps.
     if (threadIdx.x == 0) {
       wait_for_previous_kernel();
       const int c_first = group * kChannels + c_block, k_first = group * kGroupK + k_block;

@@ -54,6 +54,25 @@ TEST(LineWrap, CommentsBreakBetweenWords) {
   EXPECT_EQ(wrap_lines("// abcdefghijkl m\n", 8), "// abcdefghijkl\n// m\n");
 }
 
+TEST(LineWrap, WordsOfACommentMoveToItsNextLine) {
+  EXPECT_EQ(wrap_lines("  // one two three\n  // four\n  // five\n", 16), "  // one two\n  // three four\n  // five\n");
+  EXPECT_EQ(wrap_lines("// one two three\n// four five six\n// seven\nx = y;", 13),
+            "// one two\n// three four\n// five six\n// seven\nx = y;");
+  EXPECT_EQ(wrap_lines("// one two three\n// four", 13), "// one two\n// three four");
+}
+
+TEST(LineWrap, WordsOfACommentStayInIt) {
+  for (const std::string next :
+       {"x = y;\n", "\n", "//\n", "  // four\n", "//   four\n", "// - four\n", "// four  five\n", "#pragma unroll\n"})
+    EXPECT_EQ(wrap_lines("// one two three\n" + next, 13), "// one two\n// three\n" + next);
+}
+
+TEST(LineWrap, ListsAndTablesKeepTheirLines) {
+  EXPECT_EQ(wrap_lines("//   one two three\n//   four\n", 14), "//   one two\n//   three\n//   four\n");
+  EXPECT_EQ(wrap_lines("// - one two three\n// - four\n", 14), "// - one two\n// three\n// - four\n");
+  EXPECT_EQ(wrap_lines("// one  two three\n// four  five\n", 14), "// one  two\n// three\n// four  five\n");
+}
+
 TEST(LineWrap, CommentsBehindLongLinesComeBeforeThem) {
   EXPECT_EQ(wrap_lines("  f(a, b);  // why\n", 14), "  // why\n  f(a, b);\n");
   EXPECT_EQ(wrap_lines("  f(aaaa, bbbb);  // why\n", 14), "  // why\n  f(aaaa,\n      bbbb);\n");

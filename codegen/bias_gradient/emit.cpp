@@ -1,5 +1,6 @@
 // Prints templates/bias_gradient/kernel.cu.in.
 #include "codegen/bias_gradient/pass.h"
+#include "codegen/text/layout_comment.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -27,9 +28,11 @@ KernelText bias_gradient::emit(const KernelPlan& kernel, std::string_view name) 
                     {tiling.partial_sums, "float* __restrict__", "partial_sums"}};
   text.files = {{element_header(problem.output.type)}};
   text.text =
-      fill_template(embedded_text("bias_gradient/kernel.cu.in"), {{"constants", constants(problem, tiling)},
-                                                                  {"kernel", std::string(name)},
-                                                                  {"parameters", parameter_list(text.arguments)}});
+      fill_template(embedded_text("bias_gradient/kernel.cu.in"),
+                    {{"constants", constants(problem, tiling)},
+                     {"layout", LayoutComment("float").memory("0", "kThreads / 32 sums, of a warp each").text()},
+                     {"kernel", std::string(name)},
+                     {"parameters", parameter_list(text.arguments)}});
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/depthwise/family.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -55,6 +56,17 @@ std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   std::string text = c.text();
   text.pop_back();
   return text;
+}
+
+std::string layout_comment(const Problem& problem, const DepthwiseTiling& tiling) {
+  LayoutComment comment("float");
+  comment.memory("0", "input tile, [kPlanes][kInputRows][kInputPitch]");
+  comment.memory("kInputFloats", "weights, [kPlanes][kMultiplier][kTaps]");
+  if (tiling.store != Store::vector)
+    comment.memory("kStoreFirstFloat", tiling.store_first_float(problem) == 0
+                                           ? "in their place: outputs on their way to y"
+                                           : "outputs on their way to y");
+  return comment.text();
 }
 
 void assert_windows(Lines& lines) {
@@ -190,6 +202,7 @@ KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
        {"asserts", asserts(kernel, tiling)},
+       {"layout", layout_comment(problem, tiling)},
        {"row", std::string(embedded_text(upsampled ? "depthwise/row_upsampled.cu.in" : "depthwise/row.cu.in"))},
        {"activation", activation_function(problem.epilogue)},
        {"kernel", std::string(name)},

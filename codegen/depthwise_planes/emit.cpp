@@ -4,6 +4,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/depthwise_planes/family.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -40,6 +41,13 @@ std::string constants(const KernelPlan& kernel, const DepthwisePlanesTiling& til
   std::string text = c.text();
   text.pop_back();
   return text;
+}
+
+std::string layout_comment(const DepthwisePlanesTiling& tiling) {
+  LayoutComment comment;
+  comment.memory("0", "planes of x, [kPlanes][kH][kW], and then, in their place, of y, [kPlanes][kP][kQ]");
+  if (tiling.share_weights) comment.memory("kWeightsFirstByte", "weights as floats, [kPlanes][kTaps]");
+  return comment.text();
 }
 
 std::string asserts(const KernelPlan& kernel, const DepthwisePlanesTiling& tiling) {
@@ -155,6 +163,7 @@ KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view nam
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
        {"asserts", asserts(kernel, tiling)},
+       {"layout", layout_comment(tiling)},
        {"pair_vector",
         tiling.store_pairs && tiling.store_vector > 1 ? pair_vector("kStoreVector", "Outputs of a row") : ""},
        {"column", column(problem)},

@@ -4,6 +4,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/direct/family.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -84,6 +85,15 @@ std::string constants(const KernelPlan& kernel, const DirectTiling& tiling) {
   std::string text = c.text();
   text.pop_back();
   return text;
+}
+
+std::string layout_comment(bool nchw_out) {
+  return LayoutComment("float")
+      .memory("0", "kStages stages of kStageFloats: the input of a chunk, [c][h][w]")
+      .memory("kInputStageFloats", "in each stage, behind it: weights of the chunk, [c][r][s][k]")
+      .memory("0", fmt::format("in their place, at the end: {} outputs of each warp, on their way to y",
+                               nchw_out ? "kStoreStageFloats" : "32 * kThreadK"))
+      .text();
 }
 
 std::string asserts(const KernelPlan& kernel) {
@@ -190,6 +200,7 @@ KernelText direct::emit(const KernelPlan& kernel, std::string_view name) {
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
        {"asserts", asserts(kernel)},
+       {"layout", layout_comment(nchw_out)},
        {"activation", activation_function(epilogue)},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},

@@ -1,5 +1,6 @@
 // Prints templates/pack_pixels/kernel.cu.in.
 #include "codegen/pack_pixels/pass.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -65,6 +66,10 @@ KernelText pack_pixels::emit(const KernelPlan& kernel, std::string_view name) {
                 {type == DataType::f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"}};
   std::string functions, calls;
   std::int64_t blocks = 0;
+  std::string layout;
+  if (kernel.launch.shared_bytes > 0)
+    layout =
+        LayoutComment("element").memory("0", "kTile rows of a tile, kTilePitch from one to the next").text() + "\n";
   for (const PackedPixels& tensor : tiling.tensors()) {
     text.arguments.push_back({tensor.source.tensor, "const Element* __restrict__", tensor.name()});
     text.arguments.push_back({tensor.packed, "Element* __restrict__", fmt::format("packed_{}", tensor.name())});
@@ -78,6 +83,7 @@ KernelText pack_pixels::emit(const KernelPlan& kernel, std::string_view name) {
   text.text =
       fill_template(embedded_text("pack_pixels/kernel.cu.in"), {{"threads", std::to_string(PackPixelsTiling::kThreads)},
                                                                 {"tile", std::to_string(PackedPixels::kTile)},
+                                                                {"layout", layout},
                                                                 {"functions", functions},
                                                                 {"kernel", std::string(name)},
                                                                 {"parameters", parameter_list(text.arguments)},

@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/pack_weights/pass.h"
+#include "codegen/text/layout_comment.h"
 #include "codegen/text/phases_text.h"
 #include "fmt/format.h"
 
@@ -232,6 +233,10 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
     text.text = fill_joined(problem, tiling, write_rows(problem, tiling), std::move(holes));
     return text;
   }
+  holes.emplace("layout", LayoutComment("element")
+                              .memory("0", fmt::format("{} pieces of w, kPiecePitch from one to the next",
+                                                       is_gradient(problem) ? "kPackC" : "kPackK"))
+                              .text());
   if (is_gradient(problem)) {
     text.text = fill_gradient(problem, write_rows(problem, tiling), std::move(holes));
     return text;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codegen/reduce/pass.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -69,6 +70,7 @@ std::string bias_gradient_blocks(const Problem& problem, const ReduceTiling& til
 KernelText reduce::emit_filters(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
   Holes own = {{"constants", constants(kernel.problem, tiling)},
+               {"layout", LayoutComment("float").memory("0", "sums of kBlockFilters filters, kTaps of each").text()},
                {"filter_channels", needs_channels(tiling)
                                        ? "const int k = static_cast<int>((first_filter + filter) / kChannels);\n"
                                          "const int c = static_cast<int>((first_filter + filter) % kChannels);\n"

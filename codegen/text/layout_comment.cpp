@@ -38,7 +38,7 @@ LayoutComment& LayoutComment::barrier(std::string_view name, std::string_view ar
 
 std::string LayoutComment::text() const {
   std::string text;
-  if (!memory_.empty()) text += "// Shared memory, by first byte:\n" + table(memory_);
+  if (!memory_.empty()) text += fmt::format("// Shared memory, by first {}:\n", unit_) + table(memory_);
   if (!barriers_.empty()) text += "// Barriers:\n" + table(barriers_);
   return text;
 }

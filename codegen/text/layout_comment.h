@@ -11,7 +11,9 @@ namespace jitconv::codegen {
 
 class LayoutComment {
  public:
-  /// What begins at byte `place` of shared memory; in ascending order.
+  /// `unit` is what places in shared memory count.
+  explicit LayoutComment(std::string_view unit = "byte") : unit_(unit) {}
+  /// What begins at `place` of shared memory; in ascending order, but for what takes the place of others.
   LayoutComment& memory(std::string_view place, std::string_view what);
   /// A barrier, whose phase is complete after `arrivals`.
   LayoutComment& barrier(std::string_view name, std::string_view arrivals, std::string_view who_arrives,
@@ -20,6 +22,7 @@ class LayoutComment {
   std::string text() const;
 
  private:
+  std::string unit_;
   std::vector<std::array<std::string, 2>> memory_;
   std::vector<std::array<std::string, 4>> barriers_;
 };

@@ -1,5 +1,6 @@
 // Prints templates/transpose_input/kernel.cu.in.
 #include "codegen/arithmetic.h"
+#include "codegen/text/layout_comment.h"
 #include "codegen/transpose_input/pass.h"
 
 namespace jitconv::codegen {
@@ -63,13 +64,17 @@ KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name
                                                      "__float_as_uint(channel[i][1]), __float_as_uint(channel[i][2]), "
                                                      "__float_as_uint(channel[i][3]))"
                                                    : "operand_row(channel[i])"}});
-  text.text = fill_template(embedded_text("transpose_input/kernel.cu.in"),
-                            {{"constants", constants(problem, tiling, pixels)},
-                             {"kernel", std::string(name)},
-                             {"parameters", parameter_list(text.arguments)},
-                             {"load_rows", rows},
-                             // What the kernel before makes is finished when this is: see KernelPlan::starts_early.
-                             {"await_previous", kernel.starts_early ? "wait_for_previous_kernel();" : ""}});
+  text.text = fill_template(
+      embedded_text("transpose_input/kernel.cu.in"),
+      {{"constants", constants(problem, tiling, pixels)},
+       {"layout", LayoutComment("row of 16 bytes")
+                      .memory("0", "kTilePixels pixels, kRowPitch from one to the next, of kTileSlices rows each")
+                      .text()},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)},
+       {"load_rows", rows},
+       // What the kernel before makes is finished when this is: see KernelPlan::starts_early.
+       {"await_previous", kernel.starts_early ? "wait_for_previous_kernel();" : ""}});
   return text;
 }
 

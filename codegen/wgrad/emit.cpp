@@ -1,6 +1,7 @@
 // Prints the wgrad family: templates/wgrad/.
 #include "codegen/arithmetic.h"
 #include "codegen/reduce/tiling.h"
+#include "codegen/text/layout_comment.h"
 #include "codegen/wgrad/family.h"
 #include "fmt/format.h"
 
@@ -44,6 +45,14 @@ std::string asserts(const KernelPlan& kernel) {
   lines.add("static_assert(kCopyRows * kChunkPixels == kThreads && kSplitPixels % kChunkPixels == 0);");
   lines.add(fmt::format("static_assert(sizeof(float) * kStages * kStageFloats <= {});", kernel.launch.shared_bytes));
   return lines.text();
+}
+
+std::string layout_comment() {
+  return LayoutComment("float")
+      .memory("0", "kStages stages of kStageFloats: dy of a chunk, [pixel][k], pixels kPitchK apart")
+      .memory("kChunkPixels * kPitchK",
+              "in each stage, behind it: x of the chunk, [pixel][column], kPitchColumns apart")
+      .text();
 }
 
 /// db is summed where dy already lies in shared memory: by the blocks of the first column tile.
@@ -91,6 +100,7 @@ KernelText wgrad::emit(const KernelPlan& kernel, std::string_view name) {
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
        {"asserts", asserts(kernel)},
+       {"layout", layout_comment()},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},
        {"copy_dy", std::string(embedded_text(dy_nhwc ? "wgrad/copy_dy_nhwc.cu.in" : "wgrad/copy_dy_nchw.cu.in"))},

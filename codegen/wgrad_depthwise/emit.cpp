@@ -1,5 +1,6 @@
 // Prints the wgrad_depthwise family: templates/wgrad_depthwise/.
 #include "codegen/arithmetic.h"
+#include "codegen/text/layout_comment.h"
 #include "codegen/wgrad_depthwise/family.h"
 #include "fmt/format.h"
 
@@ -61,6 +62,15 @@ std::string constants(const KernelPlan& kernel, const WgradDepthwiseTiling& tili
   std::string text = c.text();
   text.pop_back();
   return text;
+}
+
+std::string layout_comment(const WgradDepthwiseTiling& tiling) {
+  return LayoutComment("element")
+      .memory("0", "kStages stages of kStageElements: rows of x, [slot][row][column][channel]")
+      .memory("kStageXElements", "in each stage, behind them: rows of dy, alike")
+      .memory("0", fmt::format("in their place, at the end: kSums floats of each {}",
+                               tiling.block_k == 1 ? "warp" : "thread that has a sum"))
+      .text();
 }
 
 std::string asserts(const KernelPlan& kernel) {
@@ -184,6 +194,7 @@ KernelText wgrad_depthwise::emit(const KernelPlan& kernel, std::string_view name
                     {{"constants", constants(kernel, tiling)},
                      {"index", kernel.wide_index ? "long long" : "int"},
                      {"asserts", asserts(kernel)},
+                     {"layout", layout_comment(tiling)},
                      {"read_row", std::string(embedded_text(nhwc ? "wgrad_depthwise/read_row_nhwc.cu.in"
                                                                  : "wgrad_depthwise/read_row_nchw.cu.in"))},
                      {"kernel", std::string(name)},

@@ -100,6 +100,10 @@ static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));
 static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 18532);
 static_assert(kQ % kThreadQ == 0);
 
+// Shared memory, by first float:
+//   0             input tile, [kPlanes][kInputRows][kInputPitch]
+//   kInputFloats  weights, [kPlanes][kMultiplier][kTaps]
+
 // A thread's window of one input row, in registers; column 0 is the first tap of the thread's first output.
 struct Row {
   float at[kWindow];

@@ -116,6 +116,10 @@ static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));
 static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 9012);
 static_assert(kQ % kThreadQ == 0);
 
+// Shared memory, by first float:
+//   0             input tile, [kPlanes][kInputRows][kInputPitch]
+//   kInputFloats  weights, [kPlanes][kMultiplier][kTaps]
+
 // A thread's window of one row of dy, in registers; column 0 is the first that any of the thread's outputs may meet.
 struct Row {
   float at[kWindow];

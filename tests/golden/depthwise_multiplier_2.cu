@@ -104,6 +104,11 @@ static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));
 static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 27712);
 static_assert(kTilesQ == 1);
 
+// Shared memory, by first float:
+//   0                 input tile, [kPlanes][kInputRows][kInputPitch]
+//   kInputFloats      weights, [kPlanes][kMultiplier][kTaps]
+//   kStoreFirstFloat  outputs on their way to y
+
 // A thread's window of one input row, in registers; column 0 is the first tap of the thread's first output.
 struct Row {
   float at[kWindow];

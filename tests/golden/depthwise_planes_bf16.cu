@@ -97,6 +97,9 @@ static_assert(kAllPlanes % kPlanes * (kP * kQ) % kLeaveVector == 0);
 static_assert(kW % kReadVector == 0 && kQ % kStoreVector == 0);
 static_assert(kPlanes * (kH * kW) * sizeof(Element) <= 12544);
 
+// Shared memory, by first byte:
+//   0  planes of x, [kPlanes][kH][kW], and then, in their place, of y, [kPlanes][kP][kQ]
+
 // A row of a plane of x, in registers; zeros if it lies outside of the plane.
 struct Row {
   float at[kW];

@@ -105,6 +105,10 @@ static_assert(kThreadP % kUpsamplingH == 0, "a thread has rows of all phases");
 static_assert(kPlanes * (kH * kW) * sizeof(Element) <= 3936);
 static_assert(kWeightsFirstByte + kPlanes * kTaps * sizeof(float) <= 3936);
 
+// Shared memory, by first byte:
+//   0                  planes of x, [kPlanes][kH][kW], and then, in their place, of y, [kPlanes][kP][kQ]
+//   kWeightsFirstByte  weights as floats, [kPlanes][kTaps]
+
 // A row of a plane of x, in registers; zeros if it lies outside of the plane.
 struct Row {
   float at[kW];

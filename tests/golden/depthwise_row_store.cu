@@ -97,6 +97,11 @@ static_assert(kW % kCopyVector == 0 && kInputPitch % kCopyVector == 0);
 static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));
 static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 18756);
 
+// Shared memory, by first float:
+//   0                 input tile, [kPlanes][kInputRows][kInputPitch]
+//   kInputFloats      weights, [kPlanes][kMultiplier][kTaps]
+//   kStoreFirstFloat  in their place: outputs on their way to y
+
 // A thread's window of one input row, in registers; column 0 is the first tap of the thread's first output.
 struct Row {
   float at[kWindow];

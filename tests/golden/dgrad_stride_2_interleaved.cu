@@ -683,6 +683,9 @@ __device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int w
   return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;
 }
 
+// Shared memory, by first element:
+//   0  kPackC pieces of w, kPiecePitch from one to the next
+
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
@@ -779,10 +782,13 @@ constexpr int kSourceStrideC = 784;
 constexpr int kSourceStrideH = 28;  // from one of its rows that are met to the next
 constexpr int kSourceStrideW = 1;
 
+// Shared memory, by first row of 16 bytes:
+//   0  kTilePixels pixels, kRowPitch from one to the next, of kTileSlices rows each
+
 // Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
 // columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
 // along them, and then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several
-// images, and kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
+// images, and kTileSlices slices.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

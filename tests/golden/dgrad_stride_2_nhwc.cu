@@ -719,6 +719,9 @@ __device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int w
   return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;
 }
 
+// Shared memory, by first element:
+//   0  kPackC pieces of w, kPiecePitch from one to the next
+
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in

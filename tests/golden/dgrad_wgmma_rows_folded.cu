@@ -671,6 +671,9 @@ constexpr int kUnitsOfSlice = 1;  // in a step
 constexpr int kRowsOfSlice = 3;  // of an output channel
 
 
+// Shared memory, by first element:
+//   0  kPackC pieces of w, kPiecePitch from one to the next
+
 // Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][row of a tile]: a unit is a
 // tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
 // slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in

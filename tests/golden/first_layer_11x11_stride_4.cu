@@ -130,6 +130,11 @@ static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);
 static_assert(sizeof(float) * kStages * kStageFloats <= 84480);
 static_assert(sizeof(float) * kWarps * kStoreStageFloats <= 84480);
 
+// Shared memory, by first float:
+//   0                  kStages stages of kStageFloats: the input of a chunk, [c][h][w]
+//   kInputStageFloats  in each stage, behind it: weights of the chunk, [c][r][s][k]
+//   0                  in their place, at the end: kStoreStageFloats outputs of each warp, on their way to y
+
 // acc[p][q][k] += w[k] * row p [q]: one filter tap for every output of the thread.
 __device__ __forceinline__ void tap(float (&acc)[kThreadP][kThreadQ][kThreadK], const float* weights,
                                     const float* const (&rows)[kThreadP]) {
@@ -159,8 +164,6 @@ struct Row {
 };
 
 
-// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
-// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_ieee_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4_bias(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {

@@ -133,6 +133,11 @@ static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);
 static_assert(sizeof(float) * kStages * kStageFloats <= 65280);
 static_assert(sizeof(float) * kThreads * kThreadK <= 65280);
 
+// Shared memory, by first float:
+//   0                  kStages stages of kStageFloats: the input of a chunk, [c][h][w]
+//   kInputStageFloats  in each stage, behind it: weights of the chunk, [c][r][s][k]
+//   0                  in their place, at the end: 32 * kThreadK outputs of each warp, on their way to y
+
 // acc[p][q][k] += w[k] * row p [q]: one filter tap for every output of the thread.
 __device__ __forceinline__ void tap(float (&acc)[kThreadP][kThreadQ][kThreadK], const float* weights,
                                     const float* const (&rows)[kThreadP]) {
@@ -166,8 +171,6 @@ __device__ __forceinline__ float activate(float x) {
   return 0.5f * x * (1.0f + erff(x * 0x1.6a09e6p-1f));
 }
 
-// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
-// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_f16_nhwc_n8c64h56w56_k64_3x3_pad1x1_residual_gelu_erf(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* residual, Element* y) {

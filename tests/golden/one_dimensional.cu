@@ -129,6 +129,11 @@ static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);
 static_assert(sizeof(float) * kStages * kStageFloats <= 76288);
 static_assert(sizeof(float) * kWarps * kStoreStageFloats <= 76288);
 
+// Shared memory, by first float:
+//   0                  kStages stages of kStageFloats: the input of a chunk, [c][h][w]
+//   kInputStageFloats  in each stage, behind it: weights of the chunk, [c][r][s][k]
+//   0                  in their place, at the end: kStoreStageFloats outputs of each warp, on their way to y
+
 // acc[p][q][k] += w[k] * row p [q]: one filter tap for every output of the thread.
 __device__ __forceinline__ void tap(float (&acc)[kThreadP][kThreadQ][kThreadK], const float* weights,
                                     const float* const (&rows)[kThreadP]) {
@@ -158,8 +163,6 @@ struct Row {
 };
 
 
-// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
-// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_ieee_nchw_n64c64h1w524280_k128_1x3_s1x3_d1x4(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {

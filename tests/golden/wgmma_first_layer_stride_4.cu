@@ -654,6 +654,9 @@ constexpr int kRowsOfSlice = 132;  // of an output channel
 // Filter columns in the order of their pixels in a run; kS stands for none.
 __constant__ int kTapOrder[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, kS};
 
+// Shared memory, by first element:
+//   0  kPackK pieces of w, kPiecePitch from one to the next
+
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output

@@ -814,6 +814,9 @@ __device__ __forceinline__ Element part_of_weight(Element weight, bool last) {
   return last && to_float(part) != half ? from_float(to_float(weight) - to_float(part)) : part;
 }
 
+// Shared memory, by first element:
+//   0  kPackK pieces of w, kPiecePitch from one to the next
+
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][row of a tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output

@@ -584,6 +584,9 @@ constexpr int kRowsOfSlice = 25;  // of an output channel
 // Filter columns in the order of their pixels in a run; kS stands for none.
 __constant__ int kTapOrder[] = {0, 2, 4, 1, 3};
 
+// Shared memory, by first element:
+//   0  kPackK pieces of w, kPiecePitch from one to the next
+
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output

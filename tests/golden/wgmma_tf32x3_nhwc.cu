@@ -677,6 +677,9 @@ constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 
+// Shared memory, by first element:
+//   0  kPackK pieces of w, kPiecePitch from one to the next
+
 // Weights as the multiplications take them, [tile of k][chunk][r][part][unit][k of the tile]: a unit is a tap of one
 // slice of kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK
 // output channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output

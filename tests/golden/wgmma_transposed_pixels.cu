@@ -630,6 +630,9 @@ constexpr int kRowsOfSlice = 25;  // of an output channel
 // Filter columns in the order of their pixels in a run; kS stands for none.
 __constant__ int kTapOrder[] = {0, 2, 4, 1, 3};
 
+// Shared memory, by first element:
+//   0  kPackK pieces of w, kPiecePitch from one to the next
+
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
@@ -712,10 +715,13 @@ constexpr int kSourceStrideC = 1680;
 constexpr int kSourceStrideH = 84;  // from one of its rows that are met to the next
 constexpr int kSourceStrideW = 1;
 
+// Shared memory, by first row of 16 bytes:
+//   0  kTilePixels pixels, kRowPitch from one to the next, of kTileSlices rows each
+
 // Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
 // columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
 // along them, and then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several
-// images, and kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
+// images, and kTileSlices slices.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

@@ -130,6 +130,11 @@ static_assert(kW % kXVector == 0 && kQ % kDyVector == 0 && kThreadQ % kReadVecto
 static_assert(kXVectors * kXVector == kXColumns * kBlockC && kDyVectors * kDyVector == kTileQ * kBlockK);
 static_assert(sizeof(Element) * kStages * kStageElements <= 37056);
 
+// Shared memory, by first element:
+//   0                kStages stages of kStageElements: rows of x, [slot][row][column][channel]
+//   kStageXElements  in each stage, behind them: rows of dy, alike
+//   0                in their place, at the end: kSums floats of each warp
+
 // A strip is kStripRows rows of dy, kPhases apart, and kTileQ columns of them, of all channels of a block. Rows of dy
 // that are kPhases apart meet rows of x that are kDilationH apart, so a strip is walked as if there were no dilation.
 struct Strip {
@@ -172,9 +177,7 @@ __device__ __forceinline__ void add_products(float (&sum)[kS], const float (&dy)
 // The gradient of a depthwise filter: dw[k][r][s] sums dy[k][p][q] * x[c][h][w] over the pixels that tap (r, s) meets.
 // A thread has all taps of an output channel and walks down the rows of its strips: it reads every row of x once, and
 // keeps the rows of dy that some filter row still meets. Pixels beyond the strip are zeros of dy. Blocks sum over
-// shares of the strips; another kernel adds the shares, always in the same order. Shared memory: kStages stages of
-// kStageElements elements, each rows of x and, behind kStageXElements, rows of dy; at the end, sums of threads or
-// warps.
+// shares of the strips; another kernel adds the shares, always in the same order.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {

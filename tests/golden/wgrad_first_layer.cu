@@ -104,10 +104,13 @@ static_assert(kThreadK % 4 == 0 && kThreadColumns % 4 == 0 && kPitchK % 4 == 0 &
 static_assert(kCopyRows * kChunkPixels == kThreads && kSplitPixels % kChunkPixels == 0);
 static_assert(sizeof(float) * kStages * kStageFloats <= 34816);
 
+// Shared memory, by first float:
+//   0                       kStages stages of kStageFloats: dy of a chunk, [pixel][k], pixels kPitchK apart
+//   kChunkPixels * kPitchK  in each stage, behind it: x of the chunk, [pixel][column], kPitchColumns apart
+
 // The gradient of the weights is a product of matrices: dw[k][column] sums dy[pixel][k] * x[pixel][column] over the
 // pixels of all images, where a column is an input channel and a tap, and x[pixel][column] is what that tap meets. A
 // block computes a tile of dw over a share of the pixels; another kernel adds the shares, always in the same order.
-// Shared memory: kStages stages of kStageFloats floats, each dy of a chunk and, behind kChunkPixels * kPitchK, x.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_wgrad_wgrad_ieee_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {

@@ -572,6 +572,9 @@ constexpr int kBiasSums = 128;
 constexpr int kSplits = 66;
 constexpr int kPartialSumStride = 73856;  // floats from a split to the next
 
+// Shared memory, by first float:
+//   0  sums of kBlockFilters filters, kTaps of each
+
 // Adds the partial sums of dw and db in the order of the splits, always the same. The taps of a block's filters are
 // contiguous in dw and pass through shared memory, so that whole sectors are written.
 // The sums of dw lie as [tap][k][c].

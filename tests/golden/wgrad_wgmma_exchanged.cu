@@ -639,6 +639,9 @@ constexpr int kShares = 132;
 constexpr int kPartialSumStride = 1216;  // floats from a share to the next
 constexpr int kBiasSums = 1152;  // floats before those of db
 
+// Shared memory, by first float:
+//   0  kThreads / 32 sums, of a warp each
+
 // Sums one share of the pixels of an output channel of dy, always in the same order. The reduce pass adds the shares.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias_bias_gradient(const Element* __restrict__ dy,
@@ -684,6 +687,9 @@ constexpr int kBiasFirst = 1152;  // floats before the sums of db
 constexpr int kBiasSums = 4;
 constexpr int kSplits = 132;
 constexpr int kPartialSumStride = 1216;  // floats from a split to the next
+
+// Shared memory, by first float:
+//   0  sums of kBlockFilters filters, kTaps of each
 
 // Adds the partial sums of dw and db in the order of the splits, always the same. The taps of a block's filters are
 // contiguous in dw and pass through shared memory, so that whole sectors are written.

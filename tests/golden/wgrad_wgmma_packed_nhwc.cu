@@ -513,6 +513,9 @@ constexpr int kThreads = 256;
 // A block packs kTile pixels, which may be of several images, of kTile channels.
 constexpr int kTile = 64;
 
+// Shared memory, by first element:
+//   0  kTile rows of a tile, kTilePitch from one to the next
+
 // Packs the pixels of x.
 __device__ __forceinline__ void pack_x(const Element* __restrict__ source, Element* __restrict__ packed, int block,
                                               Element* tile) {
@@ -636,6 +639,9 @@ constexpr int kFilters = 32768;  // of one input channel each
 constexpr int kBlockFilters = 32;
 constexpr int kSplits = 22;
 constexpr int kPartialSumStride = 294912;  // floats from a split to the next
+
+// Shared memory, by first float:
+//   0  sums of kBlockFilters filters, kTaps of each
 
 // Adds the partial sums of dw and db in the order of the splits, always the same. The taps of a block's filters are
 // contiguous in dw and pass through shared memory, so that whole sectors are written.

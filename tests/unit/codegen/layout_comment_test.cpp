@@ -21,5 +21,9 @@ TEST(LayoutComment, HasTablesWithAlignedColumns) {
             "//   full[kStages]  1         a loader     consumers\n");
 }
 
+TEST(LayoutComment, SaysWhatItsPlacesCount) {
+  EXPECT_EQ(LayoutComment("float").memory("0", "sums").text(), "// Shared memory, by first float:\n//   0  sums\n");
+}
+
 }  // namespace
 }  // namespace jitconv::codegen

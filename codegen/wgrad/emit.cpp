@@ -56,29 +56,8 @@ std::string layout_comment() {
 }
 
 /// db is summed where dy already lies in shared memory: by the blocks of the first column tile.
-struct BiasLines {
-  std::string begin, add, store;
-};
-
-BiasLines bias_lines(const Problem& problem) {
-  if (!problem.epilogue.bias) return {};
-  return {
-      "constexpr int kBiasRows = (kBlockK + kThreads - 1) / kThreads;\n"
-      "float bias_sum[kBiasRows] = {};  // of dy, for db\n",
-      "if (column_block == 0) {\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < kBiasRows; ++i)\n"
-      "#pragma unroll\n"
-      "    for (int pixel = 0; pixel < kChunkPixels; ++pixel)\n"
-      "      if (thread + i * kThreads < kBlockK) bias_sum[i] += dy_stage[pixel * kPitchK + thread + i * kThreads];\n"
-      "}\n",
-      "if (column_block == 0) {\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < kBiasRows; ++i) {\n"
-      "    const int k = thread + i * kThreads;\n"
-      "    if (k < kBlockK && k_block + k < kGroupK) sums[kBiasSums + group * kGroupK + k_block + k] = bias_sum[i];\n"
-      "  }\n"
-      "}\n"};
+std::string bias_lines(const Problem& problem, std::string_view file) {
+  return problem.epilogue.bias ? std::string(embedded_text(file)) : "";
 }
 
 }  // namespace
@@ -87,7 +66,6 @@ KernelText wgrad::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<WgradTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
   const bool x_nhwc = problem.input.layout() == Layout::nhwc, dy_nhwc = problem.output.layout() == Layout::nhwc;
-  const BiasLines bias = bias_lines(problem);
   KernelText text;
   text.arguments = {{problem.input.tensor, "const Element* __restrict__", "x"},
                     {problem.output.tensor, "const Element* __restrict__", "dy"},
@@ -105,9 +83,9 @@ KernelText wgrad::emit(const KernelPlan& kernel, std::string_view name) {
        {"parameters", parameter_list(text.arguments)},
        {"copy_dy", std::string(embedded_text(dy_nhwc ? "wgrad/copy_dy_nhwc.cu.in" : "wgrad/copy_dy_nchw.cu.in"))},
        {"copy_x", std::string(embedded_text(x_nhwc ? "wgrad/copy_x_nhwc.cu.in" : "wgrad/copy_x_nchw.cu.in"))},
-       {"bias_begin", bias.begin},
-       {"bias_add", bias.add},
-       {"bias_store", bias.store},
+       {"bias_begin", bias_lines(problem, "wgrad/begin_bias.cu.in")},
+       {"bias_add", bias_lines(problem, "wgrad/add_bias.cu.in")},
+       {"bias_store", bias_lines(problem, "wgrad/store_bias.cu.in")},
        {"place_in_filter", x_nhwc ? "column % kChannels * (kR * kS) + column / kChannels" : "column"}});
   return text;
 }

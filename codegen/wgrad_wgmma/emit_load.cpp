@@ -17,20 +17,8 @@ std::string item(const WgradGeometry& geometry) {
 }
 
 std::string load(const WgradGeometry& geometry) {
-  if (geometry.tiling().x_vectors)
-    return "#pragma unroll\n"
-           "for (int half = 0; half < 2; ++half) {\n"
-           "  const int first_pixel = column + half * kOperandChannels;\n"
-           "  const uint4 bits = load_vector_if(source + half * kOperandChannels,\n"
-           "                                    valid && static_cast<unsigned>(first_pixel) < kW);\n"
-           "  const unsigned bit[] = {bits.x, bits.y, bits.z, bits.w};\n"
-           "#pragma unroll\n"
-           "  for (int j = 0; j < 4; ++j) value[i][half * 4 + j] = __uint_as_float(bit[j]);\n"
-           "}\n";
-  return "#pragma unroll\n"
-         "for (int j = 0; j < kLoadPixels; ++j)\n"
-         "  value[i][j] = load_if<0>(source + static_cast<long long>(j) * (kStrideW * kInputStrideW),\n"
-         "                           valid && static_cast<unsigned>(column + j * kStrideW) < kW);\n";
+  return std::string(
+      embedded_text(geometry.tiling().x_vectors ? "wgrad_wgmma/load_vectors.cu.in" : "wgrad_wgmma/load_pixels.cu.in"));
 }
 
 std::string shifts(const WgradGeometry& geometry) {
@@ -47,23 +35,10 @@ std::string s_offset(const WgradGeometry& geometry) { return geometry.tiles_s() 
 std::string store_copies(const WgradGeometry& geometry, const std::string& place, const std::string& operand,
                          const std::string& value, const std::string& pixels) {
   if (!geometry.tiling().splits_operands)
-    return fmt::format(
-        "#pragma unroll\n"
-        "for (int copy = 0; copy < kCopies; ++copy)\n"
-        "  {} = {};\n",
-        place, operand);
+    return fill_template(embedded_text("wgrad_wgmma/store_copies.cu.in"), {{"place", place}, {"operand", operand}});
   // split_values() has more registers than the producer can give here: tiles of a 5x7 filter would spill.
-  return fmt::format(
-      "unsigned high_part[8], low_part[8];\n"
-      "#pragma unroll\n"
-      "for (int j = 0; j < {0}; ++j) split_any({1}[j], high_part[j], low_part[j]);\n"
-      "#pragma unroll\n"
-      "for (int copy = 0; copy < kCopies; ++copy) {{\n"
-      "  uint4* const place = &{2};\n"
-      "  place[0] = words_from(high_part, kShifts[copy]);\n"
-      "  place[kXPartRows] = words_from(low_part, kShifts[copy]);\n"
-      "}}\n",
-      pixels, value, place);
+  return fill_template(embedded_text("wgrad_wgmma/store_split_copies.cu.in"),
+                       {{"pixels", pixels}, {"value", value}, {"place", place}});
 }
 
 std::string load_x(const WgradGeometry& geometry) {
@@ -102,13 +77,7 @@ std::string copy_dy(const WgradGeometry& geometry) {
 /// Copies that do not wait have arrived a step later, elements that pass through registers at once.
 std::string arrive_dy(const WgradGeometry& geometry) {
   if (!geometry.copies_dy_async()) return "__syncwarp();\nif (lane == 0) barrier_arrive(dy_full + stage);\n";
-  return "copy_commit();\n"
-         "if (step > 0) {\n"
-         "  // The copies of the step before have arrived.\n"
-         "  copy_wait<1>();\n"
-         "  __syncwarp();\n"
-         "  if (lane == 0) barrier_arrive(dy_full + (step - 1) % kStages);\n"
-         "}\n";
+  return std::string(embedded_text("wgrad_wgmma/arrive_dy.cu.in"));
 }
 
 std::string loaded_steps(const WgradGeometry& geometry) {
@@ -117,11 +86,8 @@ std::string loaded_steps(const WgradGeometry& geometry) {
       {{"load_x", load_x(geometry)},
        {"copy_dy", copy_dy(geometry)},
        {"arrive_dy", arrive_dy(geometry)},
-       {"arrive_last_dy", geometry.copies_dy_async() ? "copy_wait<0>();\n"
-                                                       "__syncwarp();\n"
-                                                       "if (lane == 0 && step > 0) barrier_arrive(dy_full + "
-                                                       "(step - 1) % kStages);\n"
-                                                     : ""}});
+       {"arrive_last_dy",
+        geometry.copies_dy_async() ? std::string(embedded_text("wgrad_wgmma/arrive_last_dy.cu.in")) : ""}});
 }
 
 /// The thread's copy of a row of x: of a box of columns, where rows start at multiples of 16 bytes, and so with zeros
@@ -147,30 +113,16 @@ Holes order_holes(const WgradGeometry& geometry) {
   if (geometry.tiling().x_vectors)
     return {{"raw_place", ""},
             {"raw_offset", ""},
-            {"read_raw",
-             "const uint4 low = *reinterpret_cast<const uint4*>(source);\n"
-             "const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);\n"
-             "const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};\n"},
+            {"read_raw", std::string(embedded_text("wgrad_wgmma/read_raw_vectors.cu.in"))},
             {"store",
              store_copies(geometry, place,
                           geometry.is_fp32() ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])",
                           "reinterpret_cast<const float*>(word)", "8")}};
-  return {{"raw_place",
-           "// Where a block has several filter rows, those of x are kRowStep apart, too.\n"
-           "const int h = (strip.p_first + i * kRowStep) * kStrideH - kPadTop + r_first * kDilationH;\n"
-           "const int first_column = strip.q_first + kFirstShift" +
-               s_offset(geometry) +
-               ";\n"
-               "const bool row_inside = static_cast<unsigned>(h) < kH;\n"},
-          {"raw_offset", " + ((h * kW + first_column) & (kOperandChannels - 1))"},
-          {"read_raw",
-           "Element value[kLoadPixels];\n"
-           "#pragma unroll\n"
-           "for (int j = 0; j < kLoadPixels; ++j) {\n"
-           "  const int column = first_column + unit * kOperandChannels + j;\n"
-           "  value[j] = row_inside && static_cast<unsigned>(column) < kW ? source[j] : from_float(0.0f);\n"
-           "}\n"},
-          {"store", store_copies(geometry, place, "operand_row(value + kShifts[copy])", "value", "kLoadPixels")}};
+  return {
+      {"raw_place", fill_template(embedded_text("wgrad_wgmma/place_of_raw.cu.in"), {{"s_offset", s_offset(geometry)}})},
+      {"raw_offset", " + ((h * kW + first_column) & (kOperandChannels - 1))"},
+      {"read_raw", std::string(embedded_text("wgrad_wgmma/read_raw_pixels.cu.in"))},
+      {"store", store_copies(geometry, place, "operand_row(value + kShifts[copy])", "value", "kLoadPixels")}};
 }
 
 std::string copied_steps(const WgradGeometry& geometry) {

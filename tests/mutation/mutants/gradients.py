@@ -20,6 +20,8 @@ wgrad_dy = File("templates/wgrad/copy_dy_nchw.cu.in", "wgrad_dy_nchw")
 wgrad_x = File("templates/wgrad/copy_x_nchw.cu.in", "wgrad_x_nchw")
 wgrad_x_nhwc = File("templates/wgrad/copy_x_nhwc.cu.in", "wgrad_x_nhwc")
 wgrad_emit = File("codegen/wgrad/emit.cpp", "emit_wgrad")
+wgrad_add_bias = File("templates/wgrad/add_bias.cu.in", "emit_wgrad")
+wgrad_store_bias = File("templates/wgrad/store_bias.cu.in", "emit_wgrad")
 depthwise = File("templates/wgrad_depthwise/kernel.cu.in", "wgrad_depthwise")
 depthwise_nchw = File("templates/wgrad_depthwise/copy_nchw.cu.in", "wgrad_depthwise_nchw")
 depthwise_nhwc = File("templates/wgrad_depthwise/copy_nhwc.cu.in", "wgrad_depthwise_nhwc")
@@ -159,10 +161,10 @@ MUTANTS = [
     wgrad_x_nhwc("channel_of_group", "group * kChannels + c)", "c)", "all groups have the first one's channels"),
     wgrad_emit("columns_in_order_of_channels", '"column % kChannels * (kR * kS) + column / kChannels"', '"column"',
                "NHWC: dw is in the order of taps and channels"),
-    wgrad_emit("db_misses_pixels", "    for (int pixel = 0; pixel < kChunkPixels; ++pixel)\\n",
-               "    for (int pixel = 1; pixel < kChunkPixels; ++pixel)\\n", "db lacks a pixel of sixteen"),
-    wgrad_emit("db_of_no_group", "sums[kBiasSums + group * kGroupK + k_block + k]", "sums[kBiasSums + k_block + k]",
-               "db of all groups is written to the first one's"),
+    wgrad_add_bias("db_misses_pixels", "int pixel = 0; pixel < kChunkPixels", "int pixel = 1; pixel < kChunkPixels",
+                   "db lacks a pixel of sixteen"),
+    wgrad_store_bias("db_of_no_group", "sums[kBiasSums + group * kGroupK + k_block + k]",
+                     "sums[kBiasSums + k_block + k]", "db of all groups is written to the first one's"),
     # Depthwise weight gradients.
     depthwise("bands_of_one_phase", "band * (kStripRows * kPhases) + index % kPhases",
               "band * kStripRows + index % kPhases", "dilated: strips overlap and rows are missing"),

@@ -3,7 +3,7 @@ from mutants.mutant import File
 
 step = File("templates/wgrad_wgmma/multiply_split.cu.in", "wgrad_split_step")
 multiply = File("codegen/wgrad_wgmma/emit_multiply.cpp", "wgrad_split_multiply")
-load = File("codegen/wgrad_wgmma/emit_load.cpp", "wgrad_split_load")
+load = File("templates/wgrad_wgmma/store_split_copies.cu.in", "wgrad_split_load")
 emit = File("codegen/wgrad_wgmma/emit.cpp", "wgrad_split_emit")
 limits = File("codegen/wgrad_wgmma/limits.cpp", "wgrad_split_limits")
 candidates = File("codegen/wgrad_wgmma/candidates.cpp", "wgrad_split_candidates")
@@ -45,7 +45,7 @@ MUTANTS = [
          "larger parts of pixels are overwritten"),
     load("copies_of_smaller_parts_not_shifted", "words_from(low_part, kShifts[copy]);", "words_from(low_part, 0);",
          "smaller parts are those of pixels beside"),
-    load("last_pixel_not_split", "for (int j = 0; j < {0}; ++j) split_any", "for (int j = 0; j + 1 < {0}; ++j) split_any",
+    load("last_pixel_not_split", "for (int j = 0; j < @pixels@; ++j) split_any", "for (int j = 0; j + 1 < @pixels@; ++j) split_any",
          "the last pixel of a shifted copy is arbitrary"),
     emit("rounded_before_they_are_split", "problem.arithmetic == Arithmetic::tf32;",
          "problem.arithmetic != Arithmetic::fp32;", "TMA rounds pixels, smaller parts are zero"),

@@ -26,24 +26,16 @@ std::string_view copies_weights(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// The copy of a step's packed weights to its stage.
-std::string copy_packed(const WgmmaGeometry& geometry) {
-  const std::string_view offset = weight_offset_constant(geometry);
-  if (!geometry.copies_met_taps())
-    return fmt::format(
-        "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-        "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,\n"
-        "                      full + stage);\n",
-        offset);
-  return fmt::format(
-      "  const int phase = tile.k_tile / kTilesOfPhase;\n"
-      "  const char* w_step = w_tile + static_cast<long long>(step) * kWeightBytes;\n"
-      "  barrier_arrive_expecting(full + stage, kPhaseTaps[phase] * kTapBytes);\n"
-      "#pragma unroll\n"
-      "  for (int tap = 0; tap < kWeightBytes / kTapBytes; ++tap)\n"
-      "    if (kMeetsTap[phase] >> tap & 1)\n"
-      "      bulk_copy_to_shared(input + {} + tap * kTapBytes, w_step + tap * kTapBytes, kTapBytes, full + stage);\n",
-      offset);
+/// The copy of a step's weights to its stage.
+std::string copy_weights(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.packs_weights() && !tiling.takes_weights_transposed())
+    return fill_template(
+        embedded_text(geometry.copies_met_taps() ? "wgmma/copy_met_taps.cu.in" : "wgmma/copy_packed_weights.cu.in"),
+        {{"weight_offset", std::string(weight_offset_constant(geometry))}});
+  return fill_template(embedded_text(tiling.takes_weights_transposed() ? "wgmma/copy_transposed_weights.cu.in"
+                                                                       : "wgmma/copy_raw_weights.cu.in"),
+                       {{"chunk", step_text(geometry).chunk}});
 }
 
 }  // namespace
@@ -118,24 +110,7 @@ std::string await_packing(const WgmmaGeometry& geometry) {
 
 Holes weight_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (!tiling.keeps_weights()) {
-    const std::string copy =
-        tiling.takes_weights_transposed()
-            ? fmt::format(
-                  "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-                  "#pragma unroll\n"
-                  "  for (int k = 0; k < kBlockK; k += kInstructionRows)\n"
-                  "    tensor_copy_3d_to_shared(input + kWeightOffset + k * (kChunkChannels * 2), &w_map,\n"
-                  "                             tile.k_tile * kBlockK + k, {} * kChunkChannels, tile.group, full + "
-                  "stage);\n",
-                  step_text(geometry).chunk)
-        : tiling.packs_weights()
-            ? copy_packed(geometry)
-            : fmt::format(
-                  "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-                  "  tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, {} * (kChunkChannels * kTaps),\n"
-                  "                           tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
-                  step_text(geometry).chunk);
+  if (!tiling.keeps_weights())
     return {{"load_weights", ""},
             {"weights_of_tile",
              tiling.packs_weights()
@@ -143,19 +118,11 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
                    "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
                    "kWeightBytes;\n"
                  : ""},
-            {"load_weights_of_step", fmt::format("if ({}) {{\n", copies_weights(geometry)) + copy + "}\n"},
+            {"load_weights_of_step",
+             fmt::format("if ({}) {{\n{}}}\n", copies_weights(geometry), indented(copy_weights(geometry)))},
             {"await_weights", ""}};
-  }
-  return {{"load_weights", fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n",
-                                       tiling.copies_operands() ? 32 : 0) +
-                               "  wait_for_previous_kernel();\n"
-                               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
-                               "  for (int step = 0; step < kSteps; ++step)\n"
-                               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
-                               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
-                               "kWeightBytes,\n"
-                               "                        weights_arrival);\n"
-                               "}\n"},
+  return {{"load_weights", fill_template(embedded_text("wgmma/load_weights.cu.in"),
+                                         {{"thread", tiling.copies_operands() ? "32" : "0"}})},
           {"weights_of_tile", ""},
           {"load_weights_of_step", ""},
           {"await_weights", "barrier_wait(weights_arrival, 0);"}};

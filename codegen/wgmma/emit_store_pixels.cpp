@@ -32,7 +32,7 @@ std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_v
   const bool whole = problem.k % geometry.tiling().tile.channels == 0;
   const std::string of_rows =
       fmt::format("{}{}", images ? "" : "run_first / kQ * kRowStride + ", first_pixel(phases.rows, "Row", "row_phase"));
-  const std::string_view image = images ? "image_first" : "tile.n";
+  const std::string image = images ? "image_first" : "tile.n";
   // Tables have no phase for channels behind the last.
   const auto guarded = [&](const std::string& phase) {
     return whole || !(phases.rows.is_shifted() || phases.columns.is_shifted())
@@ -40,52 +40,32 @@ std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_v
                : fmt::format("{} < kGroupK ? {} : 0", k, phase);
   };
   if (phases.columns_innermost)
-    return fmt::format(
-        "const int row_phase = {};\n"
-        "const int first_h = {};\n"
-        "const long long first_channel = ({} * static_cast<long long>(kGroups) + tile.group) * kPhaseChannels + {};\n"
-        "auto* const y_channel = y + first_channel * (static_cast<long long>(kPixelsH) * kPixelsW);\n",
-        guarded(fmt::format("{} / (kPhaseChannels * kColumnPhases)", k)), of_rows, image, channel_of_phase(phases, k));
-  return fmt::format(
-      "// Pixels of a phase are a stride apart, and a vector is of one phase.\n"
-      "const int phase = {};\n"
-      "const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;\n"
-      "const int first_h = {}, first_w = {};\n"
-      "const long long first_pixel = {} * (static_cast<long long>(kPixelsH) * kPixelsW);\n"
-      "const long long first_element =\n"
-      "    first_pixel * (kGroups * kPhaseChannels) + tile.group * kPhaseChannels + {};\n",
-      guarded(fmt::format("{} / kPhaseChannels", k)), of_rows, first_pixel(phases.columns, "Column", "column_phase"),
-      image, channel_of_phase(phases, k));
+    return fill_template(embedded_text("wgmma/first_channel_of_pixels.cu.in"),
+                         {{"row_phase", guarded(fmt::format("{} / (kPhaseChannels * kColumnPhases)", k))},
+                          {"first_h", of_rows},
+                          {"image", image},
+                          {"channel", channel_of_phase(phases, k)}});
+  return fill_template(embedded_text("wgmma/first_pixel_of_channels.cu.in"),
+                       {{"phase", guarded(fmt::format("{} / kPhaseChannels", k))},
+                        {"first_h", of_rows},
+                        {"first_w", first_pixel(phases.columns, "Column", "column_phase")},
+                        {"image", image},
+                        {"channel", channel_of_phase(phases, k)}});
 }
 
 std::string zero_pixels(const WgmmaGeometry& geometry, std::string_view pixel_channels) {
   const Phases& phases = geometry.problem().phases;
   if (!geometry.tiling().stores_pixels || phases.pixels_of_output() == 1) return {};
   const bool rows = phases.rows.has_zeros(), columns = phases.columns.has_zeros();
-  if (phases.columns_innermost)
-    return rows ? "#pragma unroll\n"
-                  "for (int below = 1; below < kRowStride; ++below)  // rows that meet no tap\n"
-                  "  if (h + below < kPixelsH)\n"
-                  "    *reinterpret_cast<ElementVector<kStorePixels>*>(y_channel + element + below * kPixelsW) =\n"
-                  "        ElementVector<kStorePixels>{};\n"
-                : "";
-  return fmt::format(
-      "#pragma unroll\n"
-      "for (int around = 1; around < {}; ++around) {{  // pixels that meet no tap\n"
-      "  const int below = {}, right = {};\n"
-      "  const bool exists = stored && h + below < kPixelsH && w + right < kPixelsW;\n"
-      "  store_if(y_vector + static_cast<long long>(output + below * kPixelsW + right) * {}, StoreVector(), exists);\n"
-      "}}\n",
-      rows && columns ? "kRowStride * kColumnStride"
-      : rows          ? "kRowStride"
-                      : "kColumnStride",
-      rows && columns ? "around / kColumnStride"
-      : rows          ? "around"
-                      : "0",
-      rows && columns ? "around % kColumnStride"
-      : rows          ? "0"
-                      : "around",
-      pixel_channels);
+  if (phases.columns_innermost) return rows ? std::string(embedded_text("wgmma/zero_rows.cu.in")) : "";
+  Holes holes = {{"pixels", "kColumnStride"}, {"below", "0"}, {"right", "around"}};
+  if (rows) holes = {{"pixels", "kRowStride"}, {"below", "around"}, {"right", "0"}};
+  if (rows && columns)
+    holes = {{"pixels", "kRowStride * kColumnStride"},
+             {"below", "around / kColumnStride"},
+             {"right", "around % kColumnStride"}};
+  holes.emplace("pixel_channels", pixel_channels);
+  return fill_template(embedded_text("wgmma/zero_pixels.cu.in"), holes);
 }
 
 std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view position) {

@@ -12,7 +12,7 @@ multiply = File("templates/wgrad_wgmma/multiply_planes.cu.in", "wgrad_planes_mul
 bias = File("templates/wgrad_wgmma/bias_of_planes.cu.in", "wgrad_planes_bias")
 emit_planes = File("codegen/wgrad_wgmma/emit_planes.cpp", "emit_wgrad_planes")
 weights = File("codegen/wgmma/arguments.cpp", "transposed_weights_map")
-emit_weights = File("codegen/wgmma/emit_load_weights.cpp", "emit_transposed_weights")
+emit_weights = File("templates/wgmma/copy_transposed_weights.cu.in", "emit_transposed_weights")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "emit_multiply_transposed")
 transpose = File("templates/transpose_weights/tile.cu.in", "transpose_weights_tile")
 
@@ -52,8 +52,8 @@ MUTANTS = [
     weights("groups_alike", ".strides = {1, problem.weight.stride.c, problem.weight.group},\n            .box = {64",
             ".strides = {1, problem.weight.stride.c, 8},\n            .box = {64",
             "groups but the first meet other weights"),
-    emit_weights("second_half_is_first", "tile.k_tile * kBlockK + k, {} * kChunkChannels",
-                 "tile.k_tile * kBlockK, {} * kChunkChannels", "half of the channels repeat the other half"),
+    emit_weights("second_half_is_first", "tile.k_tile * kBlockK + k, @chunk@ * kChunkChannels",
+                 "tile.k_tile * kBlockK, @chunk@ * kChunkChannels", "half of the channels repeat the other half"),
     emit_multiply("weights_of_other_channels",
                   'fmt::format("{} * kSwizzleBytes / 16", channel)', 'fmt::format("{} * kSwizzleBytes / 16", channel ^ 16)',
                   "pixels meet other channels' weights"),

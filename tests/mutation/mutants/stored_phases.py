@@ -10,6 +10,8 @@ geometry = File("codegen/wgmma/geometry.cpp", "wgmma_geometry")
 store_plan = File("codegen/wgmma/store.cpp", "wgmma_store")
 emit = File("codegen/wgmma/emit.cpp", "emit_wgmma")
 emit_pixels = File("codegen/wgmma/emit_store_pixels.cpp", "emit_wgmma_store_pixels")
+zero_pixels = File("templates/wgmma/zero_pixels.cu.in", "emit_wgmma_store_pixels")
+zero_rows = File("templates/wgmma/zero_rows.cu.in", "emit_wgmma_store_pixels")
 store_pixels = File("templates/wgmma/store_pixels.cu.in", "wgmma_store_pixels")
 
 pack = File("codegen/pack_weights/emit_gradient.cpp", "emit_pack_gradient")
@@ -25,9 +27,9 @@ MUTANTS = [
     phases("zeros_without_epilogue", " && epilogue == Epilogue{}", "", "pixels that meet no tap lack the bias"),
     limits("phases_zeros_beyond_the_row", " && columns.pixels % columns.stride == 0", "",
            "NCHW: the zeros beside the last pixel lie in the next row"),
-    emit_pixels("zeros_behind_the_last_row", "const bool exists = stored && h + below < kPixelsH && ",
+    zero_pixels("zeros_behind_the_last_row", "const bool exists = stored && h + below < kPixelsH && ",
                 "const bool exists = stored && ", "zeros behind the last row lie in the next image"),
-    emit_pixels("zero_rows_missing", "int below = 1; below < kRowStride", "int below = 2; below < kRowStride",
+    zero_rows("zero_rows_missing", "int below = 1; below < kRowStride", "int below = 2; below < kRowStride",
                 "NCHW: rows that meet no tap are not written"),
     limits("phases_staged_pixels_of_two_phases", "sub_pixel.k / rows.count() % WgmmaStore::kStagedChannels != 0", "false",
            "NCHW: channels that a warp stages are of two phases of rows"),

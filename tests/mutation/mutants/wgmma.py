@@ -12,6 +12,7 @@ arguments = File("codegen/wgmma/arguments.cpp", "wgmma_arguments")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "emit_wgmma_multiply")
 emit_load = File("codegen/wgmma/emit_load.cpp", "emit_wgmma_load")
 load_weights_emit = File("codegen/wgmma/emit_load_weights.cpp", "emit_wgmma_load_weights")
+copy_raw_weights = File("templates/wgmma/copy_raw_weights.cu.in", "emit_wgmma_load_weights")
 unpacked_weights = File("templates/wgmma/unpacked_weights.cu.in", "wgmma_unpacked_weights")
 channel_order = File("templates/wgmma/channel_order.cu.in", "wgmma_channel_order")
 copy_boxes = File("templates/wgmma/copy_boxes.cu.in", "wgmma_copy_boxes")
@@ -209,9 +210,9 @@ MUTANTS = [
          "weights of a stage are overwritten while lanes read them"),
     emit_multiply("given_back_by_warpgroups", 'both ? "kConsumerWarps" : "kWarpgroupWarps"', 'both ? "kConsumers" : "1"',
          "weights of a stage are overwritten while other warps read them"),
-    load_weights_emit("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
+    copy_raw_weights("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
               "all groups have the first one's weights"),
-    load_weights_emit("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
+    copy_raw_weights("chunk_of_box", "@chunk@ * (kChunkChannels * kTaps)", "@chunk@ * kChunkChannels",
               "later chunks have other channels' weights"),
     unpacked_weights("other_row", "(row + half * kHalfRows)", "(row + half * 4)",
                 "half of the output channels have others' weights"),

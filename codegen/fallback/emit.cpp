@@ -13,26 +13,12 @@ bool reads_view(const Problem& problem) { return problem.weight != with_dense_we
 
 /// The weight of channel k of the thread.
 std::string weight(const Problem& problem) {
-  if (!reads_view(problem))
-    return "const Index filter = static_cast<Index>(group * kGroupK + k_group) * kChannels + c;\n"
-           "weight[k] = to_float(w[(filter * kR + r) * kS + s]);\n";
-  return "const Index filter = kWeightFirst + static_cast<Index>(group) * kWeightStrideGroup +\n"
-         "                     static_cast<Index>(k_group) * kWeightStrideK + static_cast<Index>(c) * kWeightStrideC;\n"
-         "weight[k] = to_float(w[filter + r * kWeightStrideR + s * kWeightStrideS]);\n";
+  return std::string(embedded_text(reads_view(problem) ? "fallback/weight_of_view.cu.in" : "fallback/weight.cu.in"));
 }
 
 /// The pixel that a tap meets, and whether there is one.
 std::string pixel(const Problem& problem) {
-  if (!problem.is_upsampled())
-    return "const int h = p[i] * kStrideH - kPadTop + r * kDilationH;\n"
-           "const int w_column = q[i] * kStrideW - kPadLeft + s * kDilationW;\n"
-           "const bool valid = inside[i] && h >= 0 && h < kH && w_column >= 0 && w_column < kW;\n";
-  return "// Between neighbours of the input lie kUpsampling - 1 zeros.\n"
-         "const int h_upsampled = p[i] * kStrideH - kPadTop + r * kDilationH;\n"
-         "const int w_upsampled = q[i] * kStrideW - kPadLeft + s * kDilationW;\n"
-         "const int h = h_upsampled / kUpsamplingH, w_column = w_upsampled / kUpsamplingW;\n"
-         "const bool valid = inside[i] && h_upsampled >= 0 && h * kUpsamplingH == h_upsampled && h < kH &&\n"
-         "                   w_upsampled >= 0 && w_column * kUpsamplingW == w_upsampled && w_column < kW;\n";
+  return std::string(embedded_text(problem.is_upsampled() ? "fallback/pixel_upsampled.cu.in" : "fallback/pixel.cu.in"));
 }
 
 std::string constants(const KernelPlan& kernel, const FallbackTiling& tiling) {

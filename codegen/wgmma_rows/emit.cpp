@@ -165,13 +165,7 @@ Holes weight_holes(const WgmmaRowsGeometry& geometry) {
   return {
       {"load_weights", keeps ? std::string(embedded_text("wgmma_rows/load_weights.cu.in"))
                              : "if (lane == 0) wait_for_previous_kernel();"},
-      {"load_weights_of_step", keeps ? ""
-                                     : "if (lane == 0) {\n"
-                                       "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-                                       "  bulk_copy_to_shared(pixels + kPixelBytes,\n"
-                                       "                      reinterpret_cast<const char*>(packed_w) + step.chunk * "
-                                       "kWeightBytes, kWeightBytes, full + stage);\n"
-                                       "}\n"},
+      {"load_weights_of_step", keeps ? "" : std::string(embedded_text("wgmma_rows/copy_weights.cu.in"))},
       {"await_weights", keeps ? "barrier_wait(weights_arrival, 0);" : ""},
       {"operands", fmt::format("const char* const input = stages + stage * kStageBytes;\n"
                                "const MatrixOperand pixels = matrix_operand(input, kStripPixels * kOperandRowBytes);\n"

@@ -230,11 +230,8 @@ Holes pipeline_holes(const WgradGeometry& geometry, const std::vector<WgradTap>&
   if (tiling.splits_operands)
     return {{"own_operand", ""},
             {"pipeline", fill_template(embedded_text("wgrad_wgmma/multiply_split.cu.in"), {{"columns", columns}})},
-            {"begin_sum", fmt::format("#pragma unroll\n"
-                                      "for (int i = 0; i < {0}; ++i)\n"
-                                      "#pragma unroll\n"
-                                      "  for (int j = 0; j < {1} / 2; ++j) sum[i][j] = 0.0f;\n",
-                                      products.size(), columns)},
+            {"begin_sum", fill_template(embedded_text("wgrad_wgmma/clear_sums.cu.in"),
+                                        {{"products", std::to_string(products.size())}, {"columns", columns}})},
             {"multiply", split_multiplications(geometry, products)},
             {"end_step", "release(stage, x_row - kBlockR, p + kRowStep >= strip.p_end ? kBlockR : kNewRows);\n"},
             {"end_sum", ""}};
@@ -247,18 +244,10 @@ Holes pipeline_holes(const WgradGeometry& geometry, const std::vector<WgradTap>&
           {"multiply", tiling.takes_boxes() ? box_multiplications(geometry, products)
                        : as_it_lies         ? plane_multiplications(geometry)
                                             : multiplications(geometry, products)},
-          {"end_step", std::string("accumulate_first = 1;\n"
-                                   "previous_stage = stage;\n"
-                                   "previous_row = x_row - kBlockR;\n"
-                                   "previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;\n") +
-                           (waits ? "multiply_wait<0>();\n" : "")},
-          {"end_sum", fmt::format("multiply_wait<0>();\n"
-                                  "#pragma unroll\n"
-                                  "for (int i = 0; i < {}; ++i) settle(sum[i]);\n"
-                                  "release_previous();\n"
-                                  "previous_rows = 0;\n"
-                                  "if (accumulate_first == 0) continue;  // a shorter strip has one piece less\n",
-                                  products.size())}};
+          {"end_step",
+           fill_template(embedded_text("wgrad_wgmma/end_step.cu.in"), {{"wait", waits ? "multiply_wait<0>();" : ""}})},
+          {"end_sum",
+           fill_template(embedded_text("wgrad_wgmma/end_sum.cu.in"), {{"products", std::to_string(products.size())}})}};
 }
 
 std::string consumer_text(const WgradGeometry& geometry, int consumer) {

@@ -3,6 +3,8 @@ from mutants.mutant import File
 
 skeleton = File("templates/fallback/kernel.cu.in", "fallback")
 emit = File("codegen/fallback/emit.cpp", "emit_fallback")
+pixel = File("templates/fallback/pixel.cu.in", "emit_fallback")
+weight = File("templates/fallback/weight.cu.in", "emit_fallback")
 plan = File("codegen/fallback/candidates.cpp", "fallback_plan")
 tiling = File("codegen/fallback/tiling.cpp", "fallback_tiling")
 bf16 = File("templates/device/element_bf16.cuh", "device_bf16")
@@ -14,13 +16,13 @@ vector = File("templates/device/vector.cuh", "device_vector")
 ASM = "the instruction itself runs on a GPU only: golden text and the conformance suite hold it"
 
 MUTANTS = [
-    emit("padding_top", "int h = p[i] * kStrideH - kPadTop + r", "int h = p[i] * kStrideH - kPadTop + 1 + r", "every image is convolved one row too low"),
-    emit("padding_left", "int w_column = q[i] * kStrideW - kPadLeft", "int w_column = q[i] * kStrideW - kPadTop", "asymmetric padding is wrong"),
-    emit("stride_h", "int h = p[i] * kStrideH", "int h = p[i] * kStrideW", "strides that differ along the axes are wrong"),
-    emit("dilation_w", "int w_column = q[i] * kStrideW - kPadLeft + s * kDilationW;", "int w_column = q[i] * kStrideW - kPadLeft + s * kDilationH;", "dilation that differs along the axes is wrong"),
-    emit("r_and_s_swapped", "w[(filter * kR + r) * kS + s]", "w[(filter * kS + s) * kR + r]",
+    pixel("padding_top", "int h = p[i] * kStrideH - kPadTop + r", "int h = p[i] * kStrideH - kPadTop + 1 + r", "every image is convolved one row too low"),
+    pixel("padding_left", "int w_column = q[i] * kStrideW - kPadLeft", "int w_column = q[i] * kStrideW - kPadTop", "asymmetric padding is wrong"),
+    pixel("stride_h", "int h = p[i] * kStrideH", "int h = p[i] * kStrideW", "strides that differ along the axes are wrong"),
+    pixel("dilation_w", "int w_column = q[i] * kStrideW - kPadLeft + s * kDilationW;", "int w_column = q[i] * kStrideW - kPadLeft + s * kDilationH;", "dilation that differs along the axes is wrong"),
+    weight("r_and_s_swapped", "w[(filter * kR + r) * kS + s]", "w[(filter * kS + s) * kR + r]",
              "filters are applied transposed"),
-    emit("filter_channel", "static_cast<Index>(group * kGroupK + k_group) * kChannels + c;",
+    weight("filter_channel", "static_cast<Index>(group * kGroupK + k_group) * kChannels + c;",
              "static_cast<Index>(group * kGroupK + k_group) * kChannels;", "only the first channel's filter is used"),
     skeleton("group_ignored", "static_cast<Index>(group * kChannels + c) * kInputStrideC",
              "static_cast<Index>(c) * kInputStrideC", "all groups read the first one's channels"),
@@ -30,9 +32,9 @@ MUTANTS = [
              "the last group reads past the end of w"),
     skeleton("no_store_limit", "if (!inside[i] || k_first + k >= kGroupK) continue;", "if (!inside[i]) continue;",
              "the last channels write over the next image or past the end of y"),
-    emit("no_left_edge", "h < kH && w_column >= 0 && w_column < kW;", "h < kH && w_column < kW;",
+    pixel("no_left_edge", "h < kH && w_column >= 0 && w_column < kW;", "h < kH && w_column < kW;",
              "padding on the left repeats the previous row"),
-    emit("no_bottom_edge", "h >= 0 && h < kH &&", "h >= 0 &&", "padding at the bottom repeats the next channel"),
+    pixel("no_bottom_edge", "h >= 0 && h < kH &&", "h >= 0 &&", "padding at the bottom repeats the next channel"),
     skeleton("image_divisor_narrow", "pixel / (static_cast<Index>(kP) * kQ)", "pixel / static_cast<Index>(kP)",
              "images of a batch are mixed up"),
     emit("index_always_narrow", '{"index", kernel.wide_index ? "long long" : "int"}', '{"index", "int"}',

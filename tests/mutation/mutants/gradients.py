@@ -37,6 +37,7 @@ copied = File("templates/wgrad_wgmma/steps_copied.cu.in", "wgrad_wgmma_copied")
 geometry = File("codegen/wgrad_wgmma/tiling.cpp", "wgrad_wgmma_geometry")
 store_bias = File("templates/wgrad_wgmma/store_bias.cu.in", "wgrad_wgmma_store_bias")
 multiply = File("codegen/wgrad_wgmma/emit_multiply.cpp", "emit_wgrad_wgmma_multiply")
+end_step = File("templates/wgrad_wgmma/end_step.cu.in", "emit_wgrad_wgmma_multiply")
 load = File("codegen/wgrad_wgmma/emit_load.cpp", "emit_wgrad_wgmma_load")
 
 MUTANTS = [
@@ -218,9 +219,9 @@ MUTANTS = [
     multiply("sums_go_on", "int accumulate_first = 0;", "int accumulate_first = sum_number > 0;",
              "sums are added again to memory with every later one"),
     consumer("sums_replaced", "  is_first = false;\n", "", "only the last sum of a block counts"),
-    multiply("rows_not_given_back", "previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;", "previous_rows = kNewRows;",
+    end_step("rows_not_given_back", "previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;", "previous_rows = kNewRows;",
              "rows of x are never given back at the end of a strip: the kernel hangs"),
-    multiply("rows_given_back_early", "previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;",
+    end_step("rows_given_back_early", "previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;",
              "previous_rows = kBlockR;", "rows of x are overwritten while the next step needs them"),
     consumer("last_strip_dropped", "kStrips - first_strip < kStripsOfSum ? kStrips :",
              "kStrips - first_strip < kStripsOfSum ? kStrips - 1 :", "the last strip is missing"),

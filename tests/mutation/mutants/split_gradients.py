@@ -3,6 +3,7 @@ from mutants.mutant import File
 
 step = File("templates/wgrad_wgmma/multiply_split.cu.in", "wgrad_split_step")
 multiply = File("codegen/wgrad_wgmma/emit_multiply.cpp", "wgrad_split_multiply")
+clear_sums = File("templates/wgrad_wgmma/clear_sums.cu.in", "wgrad_split_multiply")
 load = File("templates/wgrad_wgmma/store_split_copies.cu.in", "wgrad_split_load")
 emit = File("codegen/wgrad_wgmma/emit.cpp", "wgrad_split_emit")
 limits = File("codegen/wgrad_wgmma/limits.cpp", "wgrad_split_limits")
@@ -39,7 +40,7 @@ MUTANTS = [
          "stages of dy are never given back: the kernel hangs"),
     multiply("rows_given_back_early", "release(stage, x_row - kBlockR, p + kRowStep >= strip.p_end ? kBlockR : kNewRows);",
              "release(stage, x_row - kBlockR, kBlockR);", "rows of x are overwritten while the next step needs them"),
-    multiply("sums_go_on", "sum[i][j] = 0.0f;", "sum[i][j] = sum_number > 0 ? sum[i][j] : 0.0f;",
+    clear_sums("sums_go_on", "sum[i][j] = 0.0f;", "sum[i][j] = sum_number > 0 ? sum[i][j] : 0.0f;",
              "sums are added again to memory with every later one"),
     load("parts_in_one_place", "place[kXPartRows] = words_from(low_part", "place[0] = words_from(low_part",
          "larger parts of pixels are overwritten"),

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <locale>
 #include <map>
 #include <regex>
@@ -80,6 +81,16 @@ TEST_P(Golden, ListsItsBarriersWithTheirArrivals) {
   // wgmma_rows initialises a barrier that only some of its kernels use.
   if (!listed.contains("weights_arrival")) initialised.erase("weights_arrival");
   EXPECT_EQ(listed, initialised);
+}
+
+TEST_P(Golden, DeclaresNoDeviceFunctionThatNobodyCalls) {
+  static const std::regex comment("//[^\n]*"), function("__device__ __forceinline__ [^\n(]*\\b(\\w+)\\(");
+  const std::string code = std::regex_replace(golden_source(GetParam()), comment, "");
+  for (std::sregex_iterator at(code.begin(), code.end(), function), end; at != end; ++at) {
+    const std::regex name("\\b" + (*at)[1].str() + "\\b");
+    EXPECT_GT(std::distance(std::sregex_iterator(code.begin(), code.end(), name), std::sregex_iterator()), 1)
+        << (*at)[1];
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, Golden, ::testing::ValuesIn(golden_cases()),

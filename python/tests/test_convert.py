@@ -126,6 +126,55 @@ def test_fusions_of_neighbours(traceable: bool) -> None:
     torch.testing.assert_close(jt.revert(copied)(x), expected)
 
 
+@pytest.mark.parametrize("first", ["fuse_batchnorm", "fuse_activation"])
+def test_fusions_one_by_one_are_undone_together(first: str) -> None:
+    order = ("fuse_batchnorm", "fuse_activation")
+    model = trained_statistics(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()))
+    x = torch.randn(1, 3, 6, 6)
+    expected, weight = model(x), model[0].weight
+    for option in order if first == order[0] else reversed(order):
+        jt.convert(model, **{option: True})
+    jt.convert(model, fuse_activation=True)
+    assert model[0].activation == "relu"
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-5)
+    jt.revert(model)
+    assert model[0].weight is weight
+    assert torch.equal(model(x), expected)
+
+
+def test_two_batchnorms_fold_and_the_first_weights_come_back() -> None:
+    model = trained_statistics(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.BatchNorm2d(4)))
+    x = torch.randn(1, 3, 6, 6)
+    expected, weight = model(x), model[0].weight
+    for _ in range(2):
+        jt.convert(model, fuse_batchnorm=True)
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-5)
+    jt.revert(model)
+    assert model[0].weight is weight
+    assert torch.equal(model(x), expected)
+
+
+def test_a_fusion_of_a_graph_stays_one_that_cannot_be_undone() -> None:
+    model = trained_statistics(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()))
+    graph = jt.convert(model, inplace=False, fuse_batchnorm=True, graph=True)
+    jt.convert(graph, fuse_activation=True)
+    with pytest.raises(ValueError, match=r"graph=True, which cannot be undone"):
+        jt.revert(graph)
+
+
+def test_what_a_second_call_leaves_open_stays() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 1))
+    jt.convert(model, fuse_activation=True, policy="auto", math="tf32")
+    jt.convert(model)
+    assert [(model[i].policy, model[i].math) for i in (0, 2)] == [("auto", "tf32")] * 2
+    jt.convert(model, math="fp32")
+    assert [(model[i].policy, model[i].math) for i in (0, 2)] == [("auto", "fp32")] * 2
+    plain = jt.convert(nn.Conv2d(3, 4, 3))
+    assert (plain.policy, plain.math) == ("always", None)
+    jt.convert(plain, policy="auto", math="tf32")
+    assert (plain.policy, plain.math) == ("auto", "tf32")
+
+
 def test_training_batchnorm_is_not_folded() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.ReLU())
     jt.convert(model, fuse_batchnorm=True, fuse_activation=True)

@@ -86,9 +86,11 @@ def convert(
         Return a `torch.fx.GraphModule` in which also those activations are fused that are functions (`F.relu`) or
         modules that several layers share. The model must be traceable; needs ``inplace=False``.
     math : str, optional
-        The math mode of every converted layer; without it the layers follow PyTorch's settings.
+        The math mode of every layer of jitconv's in the result. Without it a layer that is jitconv's already keeps its
+        own, and the others follow PyTorch's settings.
     policy : str, optional
-        ``"always"`` or ``"auto"``, of every converted layer.
+        ``"always"`` or ``"auto"``, of the same layers. Without it a layer keeps its own, and the others get
+        ``"always"``.
     verbose : bool
         Print the table of `conversion()`.
 
@@ -113,11 +115,12 @@ def convert(
         result = _rewritten(result, fuse_batchnorm, fuse_activation)
     elif fuse_batchnorm or fuse_activation:
         _fuse_modules(result, fuse_batchnorm, fuse_activation)
+    asked = {name: value for name, value in (("math", math), ("policy", policy)) if value is not None}
     for layer in result.modules():
         if type(layer) in _JITCONV and _reason_to_keep(layer) is None:
-            _adopt(layer, math=math, policy=policy)
-        elif _UNFUSED in layer.__dict__:
-            _set(layer, math=math, policy=policy or "always")
+            _adopt(layer)
+        if type(layer) in _TORCH:
+            _set(layer, **asked)
     if verbose:
         print(conversion(result))
     return result
@@ -218,12 +221,10 @@ def _reason_to_keep(layer: nn.Module) -> str | None:
     return None if weight.dtype in _TYPES else f"{str(weight.dtype).removeprefix('torch.')} tensors"
 
 
-def _adopt(layer: nn.Module, *, math: str | None, policy: str | None) -> None:
-    """Make a layer of torch's class one of jitconv's. What the caller leaves open has the constructor's default."""
+def _adopt(layer: nn.Module) -> None:
+    """Make a layer of torch's class one of jitconv's, with the constructor's defaults."""
     layer.__class__ = _JITCONV[type(layer)]
-    for name, value in modules._OWN.items():
-        setattr(layer, name, value)
-    _set(layer, math=math, policy=policy or "always")
+    _set(layer, **modules._OWN)
 
 
 def _release(layer: nn.Module) -> None:
@@ -277,15 +278,16 @@ def _rewritten(model: nn.Module, batchnorm: bool, activation: bool) -> fx.GraphM
 def _fuse(chain: Chain, *, in_graph: bool = False) -> None:
     """Give a convolution what follows it. The layer becomes jitconv's: torch's has no activation."""
     layer = chain.convolution
-    weight, bias = None, None
+    before: _Unfused = layer.__dict__.get(_UNFUSED, _Unfused(None, None, False))
     if chain.batchnorm is not None:
-        weight, bias = layer.weight, layer.bias
+        if before.weight is None:
+            before = before._replace(weight=layer.weight, bias=layer.bias)  # type: ignore[arg-type]
         _fold(layer, chain.batchnorm)
     if type(layer) not in _TORCH:
-        _adopt(layer, math=None, policy=None)
+        _adopt(layer)
     if chain.activation is not None:
         _set(layer, **chain.activation._asdict())
-    layer.__dict__[_UNFUSED] = _Unfused(weight, bias, in_graph)  # type: ignore[arg-type]
+    layer.__dict__[_UNFUSED] = before._replace(in_graph=before.in_graph or in_graph)
 
 
 def _fold(layer: nn.Module, batchnorm: nn.Module) -> None:

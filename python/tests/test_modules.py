@@ -186,3 +186,12 @@ def test_own_arguments_are_checked() -> None:
     for arguments, words in (({"activation": "mish"}, "relu"), ({"math": "fp8"}, "tf32"), ({"policy": "x"}, "auto")):
         with pytest.raises(ValueError, match=words):
             jt.Conv2d(3, 4, 3, **arguments)
+
+
+@pytest.mark.parametrize("none", ["none", ""])
+def test_the_librarys_name_of_no_activation_is_none(none: str) -> None:
+    layer = jt.Conv2d(3, 4, 3, activation=none)
+    assert layer.activation is None
+    assert repr(layer) == repr(nn.Conv2d(3, 4, 3))
+    layer.activation = none
+    assert type(jt.revert(layer)) is nn.Conv2d

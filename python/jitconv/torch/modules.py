@@ -61,9 +61,14 @@ class _Layer(nn.Module):
             setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; one that shapes the convolution makes `_static` be found again."""
+        """Set an attribute; one that shapes the convolution makes `_static` be found again.
+
+        The library's names for no activation become None, which `repr` and `revert` know.
+        """
         if name in _SHAPING:
             self.__dict__.pop("_static", None)
+        if name == "activation" and value in ("", "none"):
+            value = None
         super().__setattr__(name, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -95,6 +96,49 @@ def test_what_jitconv_does_not_have_is_pytorchs_and_counted(launches: list[str])
     assert _stats.stats().served_by_pytorch == {
         "float64 tensors": 1, "three spatial dimensions": 3, "an empty tensor": 1,
     }  # fmt: skip
+
+
+REFUSED = {
+    "no stride": lambda x, w: functional.conv2d(x, w, stride=0),
+    "no dilation": lambda x, w: functional.conv2d(x, w, dilation=0),
+    "negative padding": lambda x, w: functional.conv2d(x, w, padding=-1),
+    "three paddings": lambda x, w: functional.conv2d(x, w, padding=(1, 2, 3)),
+    "channels": lambda x, w: functional.conv2d(x[:, :1], w),
+    "groups": lambda x, w: functional.conv2d(x, w, groups=3),
+    "bias": lambda x, w: functional.conv2d(x, w, torch.ones(7)),
+    "a large filter": lambda x, w: functional.conv2d(x, w.repeat(1, 1, 3, 3)),
+    "a weight of a sequence": lambda x, w: functional.conv2d(x, w[0]),
+    "output_padding": lambda x, w: functional.conv_transpose2d(x, w.transpose(0, 1), stride=2, output_padding=5),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_errors_are_pytorchs(call: Callable[..., torch.Tensor], launches: list[str]) -> None:
+    x, w = torch.ones(1, 2, 4, 4), torch.ones(3, 2, 3, 3)
+    with pytest.raises(RuntimeError) as expected:
+        call(x, w)
+    with jt.cpu_policy("host"), jt.enable(device="cpu"), pytest.raises(RuntimeError) as found:
+        call(x, w)
+    assert type(found.value) is type(expected.value)
+    assert str(found.value) == str(expected.value)
+    assert sum(_stats.stats().served_by_pytorch.values()) == 1
+
+
+def test_a_kernel_that_cannot_be_compiled_is_pytorchs(
+    launches: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JITCONV_HOST_CXX", str(tmp_path / "no-compiler"))
+    x, w = values((1, 1, 4, 9)), values((1, 1, 3, 2))
+    expected = functional.conv2d(x, w)
+    gradients = torch.autograd.grad(expected.sum(), (x, w))
+    with jt.cpu_policy("host"), jt.enable(device="cpu"):
+        found = functional.conv2d(x, w)
+        mine = torch.autograd.grad(found.sum(), (x, w))
+    assert torch.equal(found, expected)
+    assert all(torch.equal(a, b) for a, b in zip(mine, gradients, strict=True))
+    ((reason, count),) = _stats.stats().served_by_pytorch.items()
+    assert reason.startswith("a kernel cannot be compiled: ")
+    assert count == 2
 
 
 def test_it_ends_with_its_block_and_nests(launches: list[str]) -> None:

@@ -24,6 +24,9 @@ from jitconv.torch._plan import DTYPES, ColdKernelError, on_default_stream
 from jitconv.torch._shapes import memory_format
 
 _OPERATORS = ("convolution", "convolution_backward")
+# What jitconv says of arguments that it cannot take, before anything is launched. PyTorch computes them, or raises what
+# it would have raised.
+_REFUSALS = (ValueError, TypeError, jitconv.CompileError, ColdKernelError)
 _lock = threading.Lock()
 _active: list[Enabled]
 
@@ -78,8 +81,9 @@ def enable(*, policy: str = "always", math: str | None = None, device: str = "cu
 
     Notes
     -----
-    Types other than float32, float16 and bfloat16, three spatial dimensions, and what jitconv refuses are computed by
-    PyTorch as before; `stats()` counts them by reason. So is a shape that is new in a CUDA graph's capture.
+    Types other than float32, float16 and bfloat16, three spatial dimensions, what jitconv refuses and what it cannot
+    compile are PyTorch's as before, also the errors of arguments that do not fit together; `stats()` counts them by
+    reason. So is a shape that is new in a CUDA graph's capture.
 
     `torch.compile` traces ``aten::convolution`` without looking below it, and its generated code calls the operator, so
     the override holds there as well, also when it is enabled later. Where Inductor replaces the convolution by a Triton
@@ -136,14 +140,21 @@ def _convolution_of(
     transposed: bool,
     output_padding: tuple[int, ...],
     groups: int,
-) -> Convolution | None:
-    """Return jitconv's convolution of aten's arguments; None if there is none."""
-    if dimensions not in (1, 2):
-        return None
+) -> Convolution:
+    """Return jitconv's convolution of aten's arguments.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are none that jitconv has.
+    """
     # aten takes one number for all dimensions.
     stride, padding, dilation, output_padding = (
         value * dimensions if len(value) == 1 else value for value in (stride, padding, dilation, output_padding)
     )
+    for name, value, least in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
+        if len(value) != dimensions or min(value) < least:
+            raise ValueError(f"{name} is {value}, must be {dimensions} integers of at least {least}")
     if dimensions == 1:
         stride, padding, dilation, output_padding = (1, *stride), (0, *padding), (1, *dilation), (0, *output_padding)
     (p, q) = padding
@@ -161,15 +172,18 @@ def _convolution_of(
     )
 
 
-def _reason_to_decline(x: torch.Tensor, *others: torch.Tensor | None) -> str | None:
+def _reason_to_decline(x: torch.Tensor, w: torch.Tensor, other: torch.Tensor | None) -> str | None:
     """Why PyTorch computes a call; None if jitconv can."""
     if is_wanted():
         return ""
     if x.dtype not in DTYPES:
         return f"{str(x.dtype).removeprefix('torch.')} tensors"
-    for other in others:
-        if other is not None and (other.dtype != x.dtype or other.device != x.device):
-            return "tensors of different types or devices"
+    if x.dim() not in (3, 4):
+        return "three spatial dimensions" if x.dim() == 5 else f"tensors of {x.dim()} dimensions"
+    if w.dim() != x.dim():
+        return "an input and a weight of different dimensions"
+    if any(t is not None and (t.dtype != x.dtype or t.device != x.device) for t in (w, other)):
+        return "tensors of different types or devices"
     return "an empty tensor" if x.numel() == 0 else None
 
 
@@ -177,19 +191,16 @@ def _forward(enabled: Enabled, fallback: Callable[..., Any]) -> Callable[..., An
     def kernel(keyset: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, *arguments: Any) -> Any:
         reason = _reason_to_decline(x, w, b)
         if reason is None:
-            c = _convolution_of(enabled, x.dim() - 2, *_hashable(arguments))
-            reason = "three spatial dimensions" if c is None else None
-        if reason is None:
-            assert c is not None
-            flat = x.dim() == 3
-            operands = (x.unsqueeze(2), w.unsqueeze(2)) if flat else (x, w)
             try:
+                c = _convolution_of(enabled, x.dim() - 2, *_hashable(arguments))
+                flat = x.dim() == 3
+                operands = (x.unsqueeze(2), w.unsqueeze(2)) if flat else (x, w)
                 pack = not torch.is_grad_enabled() and on_default_stream(x.get_device())
                 if _policy.decides(enabled.policy):
                     c = _policy.choosing(c)
                 y = c.forward(*operands, b, activation=False, pack=pack)
                 return y.squeeze(2) if flat else y
-            except (jitconv.UnsupportedError, ColdKernelError) as error:
+            except _REFUSALS as error:
                 reason = _said(error)
         if reason:
             _stats.count_served_by_pytorch(reason)
@@ -205,13 +216,10 @@ def _backward(enabled: Enabled, fallback: Callable[..., Any]) -> Callable[..., A
         *settings, mask = arguments
         reason = _reason_to_decline(x, w, dy)
         if reason is None:
-            c = _convolution_of(enabled, x.dim() - 2, *_hashable(settings))
-            reason = "three spatial dimensions" if c is None else None
-        if reason is None:
-            assert c is not None
-            flat = x.dim() == 3
-            operands = (dy.unsqueeze(2), x.unsqueeze(2), w.unsqueeze(2)) if flat else (dy, x, w)
             try:
+                c = _convolution_of(enabled, x.dim() - 2, *_hashable(settings))
+                flat = x.dim() == 3
+                operands = (dy.unsqueeze(2), x.unsqueeze(2), w.unsqueeze(2)) if flat else (dy, x, w)
                 if _policy.decides(enabled.policy):
                     c = _policy.choosing(c)
                 dx, dw, db = c.backward(*operands, None, tuple(mask))
@@ -220,7 +228,7 @@ def _backward(enabled: Enabled, fallback: Callable[..., Any]) -> Callable[..., A
                 if flat:
                     dx, dw = (None if g is None else g.squeeze(2) for g in (dx, dw))
                 return dx, dw, db
-            except (jitconv.UnsupportedError, ColdKernelError) as error:
+            except _REFUSALS as error:
                 reason = _said(error)
         if reason:
             _stats.count_served_by_pytorch(reason)
@@ -236,4 +244,5 @@ def _hashable(arguments: Sequence[Any]) -> tuple[Any, ...]:
 def _said(error: Exception) -> str:
     if isinstance(error, ColdKernelError):
         return "a CUDA graph is being captured and the kernel is missing"
-    return str(error)
+    first = str(error).split("\n", 1)[0]
+    return f"a kernel cannot be compiled: {first}" if isinstance(error, jitconv.CompileError) else first

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence, Sized
+from typing import Any
 
+from jitconv._arguments import Ints, integer, integers, padded_sides
 from jitconv._library import Kernel, SpecError, compile, output_shape
 from jitconv._memory import Memory, memory_of
 from jitconv.spec import Spec, activation_name, math_name
 
-Ints: TypeAlias = int | Sequence[int]
-
 _WORKSPACE_ALIGNMENT = 256
 
 
-def _pair(value: Ints, name: str) -> tuple[int, int]:
-    values = (value, value) if isinstance(value, int) else tuple(value)
-    if len(values) != 2:
-        raise ValueError(f"{name} is {value}, must be one integer or two")
-    return values
-
-
-def _sides(padding: Ints) -> tuple[int, ...]:
-    if not isinstance(padding, int) and len(tuple(padding)) == 4:
-        return tuple(padding)
-    vertical, horizontal = _pair(padding, "padding")
-    return (vertical, vertical, horizontal, horizontal)
+def _four_sides(padding: Ints | str, stride: tuple[int, ...], dilation: tuple[int, ...], w: Memory) -> tuple[int, ...]:
+    """Return top, bottom, left and right, which may also be given themselves."""
+    if not isinstance(padding, str) and isinstance(padding, Sized) and len(padding) == 4:
+        return integers(padding, 4, "padding")
+    return padded_sides(padding, stride, dilation, w.shape[2:])
 
 
 def conv2d(
@@ -33,7 +25,7 @@ def conv2d(
     w: Any,
     bias: Any = None,
     stride: Ints = 1,
-    padding: Ints = 0,
+    padding: Ints | str = 0,
     dilation: Ints = 1,
     groups: int = 1,
     *,
@@ -62,7 +54,7 @@ def conv2d(
     stride, dilation
         One integer, or vertical and horizontal.
     padding
-        One integer, two, or four: top, bottom, left, right.
+        One integer, two, or four: top, bottom, left, right; or ``"same"`` or ``"valid"``, as in PyTorch.
     groups
         Divides C and K.
     activation, slope, clamp_min, clamp_max
@@ -91,13 +83,14 @@ def conv2d(
     if bias is not None:
         given["bias"] = memory_of("bias", bias, cuda_stream)
     layout = _check(given)
+    strides, dilations = integers(stride, 2, "stride"), integers(dilation, 2, "dilation")
     spec = Spec(
         input=given["x"].shape,
         weight=given["w"].shape,
-        stride=_pair(stride, "stride"),
-        padding=_sides(padding),
-        dilation=_pair(dilation, "dilation"),
-        groups=groups,
+        stride=strides,
+        padding=_four_sides(padding, strides, dilations, given["w"]),
+        dilation=dilations,
+        groups=integer(groups, "groups"),
         dtype=given["x"].dtype,
         input_layout=layout,
         output_layout=layout,
@@ -112,6 +105,8 @@ def conv2d(
     if out is None:
         out = _empty(x, shape, layout)
     result = memory_of("out", out, cuda_stream)
+    if result.read_only:
+        raise ValueError("out is read-only, must be an array that can be written")
     if result.shape != shape or result.dtype != spec.dtype or result.on_gpu != given["x"].on_gpu:
         raise ValueError(f"out has shape {result.shape} and type {result.dtype}, must have {shape} and {spec.dtype}")
     if result.layout != layout and _dense_extent(shape) > 1:
@@ -208,6 +203,8 @@ def _workspace(kernel: Kernel, x: Any, given: Any, on_gpu: bool) -> tuple[int | 
             raise ValueError(f"workspace is needed: an array of {size + _WORKSPACE_ALIGNMENT} bytes on the GPU")
         given = namespace().empty(size + _WORKSPACE_ALIGNMENT, dtype=namespace().uint8)
     interface = given.__cuda_array_interface__
+    if interface["data"][1]:
+        raise ValueError("workspace is read-only, must be an array that can be written")
     start, bytes_given = interface["data"][0], _dense_extent(interface["shape"]) * int(interface["typestr"][2:])
     if bytes_given < size + -start % _WORKSPACE_ALIGNMENT:
         raise ValueError(f"workspace has {bytes_given} bytes, must have {size + _WORKSPACE_ALIGNMENT}")

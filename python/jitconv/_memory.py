@@ -39,6 +39,25 @@ class _Tensor(ctypes.Structure):
     ]
 
 
+class _VersionedTensor(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    ]
+
+
+_DLPACK_VERSION = (1, 0)  # the first that says what may be written
+_READ_ONLY = 1  # of the flags
+
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype = ctypes.c_int
+_is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
 _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -60,6 +79,8 @@ class Memory:
         The stream on which the array's contents become ready, where the protocol says so.
     owner : object
         Keeps the memory alive.
+    read_only : bool
+        Whether the protocol forbids to write it.
     """
 
     address: int
@@ -69,6 +90,7 @@ class Memory:
     on_gpu: bool
     stream: int | None
     owner: object
+    read_only: bool
 
     @property
     def layout(self) -> str | None:
@@ -125,13 +147,18 @@ def _of_interface(name: str, array: Any, interface: dict[str, Any], on_gpu: bool
     in_bytes = interface.get("strides")
     size = _BYTES[dtype]
     strides = _dense(shape, range(len(shape))) if in_bytes is None else tuple(s // size for s in in_bytes)
-    return Memory(interface["data"][0] or 0, shape, strides, dtype, on_gpu, interface.get("stream"), array)
+    address, read_only = interface["data"]
+    return Memory(address or 0, shape, strides, dtype, on_gpu, interface.get("stream"), array, bool(read_only))
 
 
 def _of_dlpack(name: str, array: Any, stream: int | None) -> Memory:
     on_gpu = array.__dlpack_device__()[0] in (_CUDA, _CUDA_MANAGED)
-    capsule = array.__dlpack__(stream=stream or _LEGACY_STREAM) if on_gpu else array.__dlpack__()
-    tensor = _Tensor.from_address(_get_pointer(capsule, b"dltensor"))
+    wanted = {"stream": stream or _LEGACY_STREAM} if on_gpu else {}
+    try:
+        capsule = array.__dlpack__(**wanted, max_version=_DLPACK_VERSION)
+    except TypeError:  # a producer from before there were versions
+        capsule = array.__dlpack__(**wanted)
+    tensor, read_only = _tensor_of(name, capsule)
     if tensor.device.type not in (_CPU, _CUDA, _CUDA_MANAGED):
         raise TypeError(f"{name} is on a device that is neither the CPU nor a CUDA GPU (DLPack's {tensor.device.type})")
     dtype = _DLPACK_TYPES.get((tensor.dtype.code, tensor.dtype.bits))
@@ -143,4 +170,15 @@ def _of_dlpack(name: str, array: Any, stream: int | None) -> Memory:
     else:
         strides = _dense(shape, range(len(shape)))
     # The capsule frees what it owns when it is collected, unless someone consumes it. Nobody does.
-    return Memory((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, on_gpu, None, (array, capsule))
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Memory(address, shape, strides, dtype, on_gpu, None, (array, capsule), read_only)
+
+
+def _tensor_of(name: str, capsule: object) -> tuple[_Tensor, bool]:
+    """Return what a capsule of either form holds, and whether it is read-only, which the older form does not say."""
+    if not _is_valid(capsule, b"dltensor_versioned"):
+        return _Tensor.from_address(_get_pointer(capsule, b"dltensor")), False
+    managed = _VersionedTensor.from_address(_get_pointer(capsule, b"dltensor_versioned"))
+    if managed.major != _DLPACK_VERSION[0]:
+        raise TypeError(f"{name} speaks version {managed.major} of DLPack, must speak {_DLPACK_VERSION[0]}")
+    return managed.tensor, bool(managed.flags & _READ_ONLY)

@@ -55,7 +55,7 @@ def test_channels_last_and_out() -> None:
 class OnlyDlpack:
     """An array that speaks DLPack and nothing else."""
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
 
     def __dlpack__(self, **arguments: Any) -> Any:
@@ -73,6 +73,51 @@ def test_dlpack() -> None:
     torch.testing.assert_close(out.double(), wanted, rtol=2e-2, atol=2e-2)
 
 
+def test_dlpack_of_arrays_that_cannot_be_written() -> None:
+    x, w, b = arrays()
+    for array in (x, w, b):
+        array.flags.writeable = False
+    out = np.empty((2, 6, 3, 5), np.float32)
+    jitconv.conv2d(OnlyDlpack(x), OnlyDlpack(w), OnlyDlpack(b), groups=2, out=OnlyDlpack(out))
+    np.testing.assert_allclose(out, expected(*arrays(), groups=2), rtol=1e-5, atol=1e-5)
+
+
+def test_dlpack_of_before_version_1() -> None:
+    class Old(OnlyDlpack):
+        def __dlpack__(self) -> Any:
+            return self.tensor.__dlpack__()
+
+    x, w, b = arrays()
+    y = jitconv.conv2d(Old(x), Old(w), Old(b), groups=2, out=np.empty((2, 6, 3, 5), np.float32))
+    np.testing.assert_allclose(y, expected(x, w, b, groups=2), rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_is_written_into_an_array_that_is_read_only() -> None:
+    x, w, _ = arrays()
+    out = np.zeros((2, 6, 3, 5), np.float32)
+    out.flags.writeable = False
+    for given in (out, OnlyDlpack(out)):
+        with pytest.raises(ValueError, match="out is read-only"):
+            jitconv.conv2d(x, w, groups=2, out=given)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("one", [np.int64, np.uint8, torch.tensor])
+def test_integers_of_other_libraries(one: Any) -> None:
+    x, w, b = arrays()
+    y = jitconv.conv2d(x, w, b, stride=one(2), padding=(one(1), 2), dilation=np.array([1, 2]), groups=one(2))
+    wanted = expected(x, w, b, stride=2, padding=(1, 2), dilation=(1, 2), groups=2)
+    np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_padding_by_name() -> None:
+    x, w, b = arrays()
+    for padding, dilation in (("same", 1), ("same", (2, 2)), ("valid", 1)):
+        y = jitconv.conv2d(x, w, b, padding=padding, dilation=dilation, groups=2)
+        wanted = expected(x, w, b, padding=padding, dilation=dilation, groups=2)
+        np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_errors() -> None:
     x, w, b = arrays()
     for call, error, words in (
@@ -83,6 +128,15 @@ def test_errors() -> None:
         (lambda: jitconv.conv2d(x, w[0], groups=2), ValueError, "3 dimensions"),
         (lambda: jitconv.conv2d(x, w, b[:3], groups=2), ValueError, "bias"),
         (lambda: jitconv.conv2d(x, w), jitconv.SpecError, "weight"),
+        (lambda: jitconv.conv2d(x, w, groups=True), TypeError, "groups is True, must be an integer"),
+        (lambda: jitconv.conv2d(x, w, stride=(1, 2.0), groups=2), TypeError, "stride is 2.0, must be an integer"),
+        (lambda: jitconv.conv2d(x, w, padding="full", groups=2), ValueError, "'full', must be 'same', 'valid' or"),
+        (lambda: jitconv.conv2d(x, w, stride=2, padding="same", groups=2), ValueError, "strided"),
+        (
+            lambda: jitconv.conv2d(x, w, padding=(1, 2, 3), groups=2),
+            ValueError,
+            "padding is .* must be one integer or 2",
+        ),
         (lambda: jitconv.conv2d(x, w, groups=2, out=np.empty((2, 6, 3, 4), np.float32)), ValueError, "out"),
         (lambda: jitconv.conv2d(OnlyDlpack(torch.from_numpy(x)), w, groups=2), ValueError, "out is needed"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from reference import exact, excess
@@ -187,6 +188,29 @@ def test_errors_say_what_is_wrong(index: int) -> None:
     call, error, words = WRONG[index]
     with pytest.raises(error, match=words):
         call(jt.functional.conv2d, torch.zeros(1, 3, 5, 5), torch.zeros(4, 3, 3, 3))
+
+
+@pytest.mark.parametrize("one", [np.int64, np.uint8])
+def test_integers_of_other_libraries(one: Any) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(1, 4, 6, 6), torch.randn(4, 2, 3, 3)
+    arguments = {"stride": one(2), "padding": (one(1), 0), "groups": one(2)}
+    expected = functional.conv2d(x, w, None, 2, (1, 0), 1, 2)
+    torch.testing.assert_close(jt.functional.conv2d(x, w, **arguments), expected, rtol=1e-4, atol=1e-5)
+    layer = jt.Conv2d(4, 4, 3, bias=False, **arguments)
+    layer.weight.data = w
+    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-5)
+    y = jt.functional.conv_transpose2d(x, w, stride=np.array([2, 1]), output_padding=one(0), groups=2)
+    torch.testing.assert_close(y, functional.conv_transpose2d(x, w, stride=(2, 1), groups=2), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_no_integer_is_refused_as_pytorch_does() -> None:
+    x, w = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 1, 1)
+    jt.functional.conv2d(x, w)  # True and False are equal to the integers of this call
+    for arguments in ({"stride": True}, {"padding": False}, {"groups": True}, {"dilation": 1.5}, {"stride": "ab"}):
+        for function in (functional.conv2d, jt.functional.conv2d):
+            with pytest.raises(TypeError):
+                function(x, w, **arguments)
 
 
 def test_cpu_tensors_are_pytorchs_unless_asked() -> None:

@@ -7,48 +7,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.compiler import is_compiling
 
+from jitconv._arguments import Ints, integer, integers, padded_sides
 from jitconv.spec import activation_name, math_name
 from jitconv.torch._convolution import Convolution, Settings, convolution
 from jitconv.torch._eager import convolve
 
 __all__ = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"]
-
-Ints: TypeAlias = int | Sequence[int]
-
-
-def _spread(value: Ints, count: int, name: str) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,) * count
-    values = tuple(value)
-    if len(values) == 1:
-        return values * count
-    if len(values) != count:
-        raise ValueError(f"{name} is {values}, must be one integer or {count}")
-    return values
-
-
-def _four_sides(
-    padding: Ints | str, count: int, stride: tuple[int, ...], dilation: tuple[int, ...], kernel: Sequence[int]
-) -> tuple[int, ...]:
-    """Return before and after of each dimension, as PyTorch understands ``padding``."""
-    if isinstance(padding, str):
-        if padding == "valid":
-            return (0, 0) * count
-        if padding != "same":
-            raise ValueError(f"padding is {padding!r}, must be 'same', 'valid' or integers")
-        if any(s != 1 for s in stride):
-            raise ValueError("padding='same' is not supported for strided convolutions")
-        sides: list[int] = []
-        for d, k in zip(dilation, kernel, strict=True):
-            total = d * (k - 1)
-            sides += [total // 2, total - total // 2]
-        return tuple(sides)
-    return tuple(side for p in _spread(padding, count, "padding") for side in (p, p))
 
 
 def settings_of(
@@ -68,10 +37,10 @@ def settings_of(
     policy: str = "always",
 ) -> Settings:
     """Return the settings of a convolution of one or two dimensions, given by PyTorch's arguments."""
-    strides = _spread(stride, dimensions, "stride")
-    dilations = _spread(dilation, dimensions, "dilation")
-    extra = _spread(output_padding, dimensions, "output_padding")
-    sides = _four_sides(padding, dimensions, strides, dilations, kernel)
+    strides = integers(stride, dimensions, "stride")
+    dilations = integers(dilation, dimensions, "dilation")
+    extra = integers(output_padding, dimensions, "output_padding")
+    sides = padded_sides(padding, strides, dilations, kernel)
     for name, values, least in (("stride", strides, 1), ("dilation", dilations, 1), ("padding", sides, 0)):
         if any(value < least for value in values):
             raise ValueError(f"{name} is {values}, must be at least {least}")
@@ -85,7 +54,7 @@ def settings_of(
         dilation=dilations,
         transposed=transposed,
         output_padding=extra,
-        groups=groups,
+        groups=integer(groups, "groups"),
         activation=activation_name(activation),
         slope=float(slope),
         clamp_min=float(clamp_min),
@@ -104,6 +73,9 @@ def convolution_of(*arguments: Any) -> Convolution:
     """Return the static part of a convolution, given by the arguments of `settings_of`."""
     if is_compiling():  # a graph holds the settings; it has no use for plans
         return Convolution(settings_of(*arguments))
+    a = arguments  # stride, padding, dilation and groups are 2 to 5
+    if a[2] is True or a[3] is True or a[3] is False or a[4] is True or a[5] is True:
+        return Convolution(settings_of(*a))  # raises; the cache would take them for 0 and 1
     try:
         return _cached_convolution(*arguments)
     except TypeError:  # a list, which has no hash

@@ -16,6 +16,7 @@ if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) <
         f"jitconv.torch needs PyTorch 2.9 or later, and this is {torch.__version__}: pip install --upgrade torch"
     )
 
+from jitconv.torch import _flops as _flops
 from jitconv.torch import functional
 from jitconv.torch._background import async_compile, set_async_compile
 from jitconv.torch._config import cpu_policy, get_cpu_policy, set_cpu_policy

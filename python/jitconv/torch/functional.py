@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import fx
 from torch.compiler import is_compiling
 
 from jitconv._arguments import Ints, integer, integers, padded_sides
@@ -90,6 +91,12 @@ def convolve_batched(
         y = c.call(x, w, b, dimensions)
         if y is not None:
             return y
+        operands: tuple[Any, ...] = (x, w, b)
+        for operand in operands:
+            if isinstance(operand, fx.Proxy):
+                arguments = (*operands, dimensions, tuple(c.settings))
+                node: Any = operand.tracer.create_proxy("call_function", convolve_by_settings, arguments, {})
+                return node  # type: ignore[no-any-return]
     _check_weight(w, dimensions)
     if x.dim() == dimensions + 2:
         return convolve(x, w, b, c)
@@ -99,6 +106,13 @@ def convolve_batched(
             f"shape is {tuple(x.shape)}"
         )
     return convolve_batched(x.unsqueeze(0), w, b, c, dimensions).squeeze(0)
+
+
+def convolve_by_settings(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, dimensions: int, settings: tuple[Any, ...]
+) -> torch.Tensor:
+    """Return what `convolve_batched` does. Graphs of `torch.fx` call it: they hold the settings as plain values."""
+    return convolve_batched(x, w, b, convolution(Settings(*settings)), dimensions)
 
 
 def _check_weight(weight: torch.Tensor, dimensions: int) -> None:

@@ -6,11 +6,12 @@ are inherited. Only ``forward`` differs, and the keyword arguments at the end ar
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import fx, nn
 from torch.compiler import is_compiling
 
 from jitconv.spec import activation_name, math_name
@@ -38,6 +39,7 @@ class _Layer(nn.Module):
     _dimensions: int
     _static: Convolution | None
     _is_plain = True
+    __signature__: inspect.Signature | None = None
 
     # Of PyTorch's class.
     stride: tuple[int, ...]
@@ -59,6 +61,13 @@ class _Layer(nn.Module):
         super().__init__(*arguments, **keywords)
         for name, value in own.items():
             setattr(self, name, value)
+
+    @classmethod
+    def _signature(cls) -> inspect.Signature:
+        """Return the parameters of PyTorch's constructor, and the own ones."""
+        _, *theirs = inspect.signature(super().__init__).parameters.values()
+        own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in _OWN.items()]
+        return inspect.Signature([*theirs, *own], return_annotation=None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; one that shapes the convolution makes `_static` be found again.
@@ -93,9 +102,12 @@ class _Layer(nn.Module):
         )
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Note whether a class has a `_conv_forward` of its own."""
+        """Note whether a class has a `_conv_forward` of its own, and what its constructor takes."""
         super().__init_subclass__(**keywords)
         cls._is_plain = cls._conv_forward is _Layer._conv_forward
+        cls.__signature__ = None  # that of a constructor of its own
+        if cls.__init__ is _Layer.__init__ and issubclass(cls, nn.modules.conv._ConvNd):
+            cls.__signature__ = cls._signature()
 
     def _call(self, input: torch.Tensor) -> torch.Tensor | None:
         """Return the result of a call whose shapes are known, with nothing in between; None if there is something."""
@@ -120,6 +132,9 @@ class _Layer(nn.Module):
             y = self._call(input)
             if y is not None:
                 return y
+            leaf = _as_leaf(self, input)
+            if leaf is not None:
+                return leaf
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -137,6 +152,20 @@ class _Layer(nn.Module):
         return text
 
 
+def _as_leaf(layer: nn.Module, input: Any, *arguments: Any) -> torch.Tensor | None:
+    """Return the node of a call that `torch.fx` traces, as it makes them for layers of `torch.nn`.
+
+    None if there is no tracer, if the layer is what is traced, and with hooks, which the tracer has called already. The
+    convolution is a function in the graph then.
+    """
+    if not isinstance(input, fx.Proxy) or not isinstance(input.tracer, fx.Tracer):
+        return None
+    if layer is input.tracer.root or layer._forward_pre_hooks or layer._forward_hooks:
+        return None
+    name = input.tracer.path_of_module(layer)
+    return input.tracer.create_proxy("call_module", name, (input, *arguments), {})  # type: ignore[no-any-return]
+
+
 class _TransposedLayer(_Layer):
     output_padding: tuple[int, ...]
     _output_padding: Callable[..., list[int]]
@@ -144,10 +173,14 @@ class _TransposedLayer(_Layer):
     def _transposed(self, input: torch.Tensor, output_size: list[int] | None) -> torch.Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
-        if output_size is None:
-            y = None if is_compiling() else self._call(input)
+        if not is_compiling():
+            y = self._call(input) if output_size is None else None
             if y is not None:
                 return y
+            leaf = _as_leaf(self, input, output_size)
+            if leaf is not None:
+                return leaf
+        if output_size is None:
             c = self._convolution()
         else:
             c = self._find_transposed(

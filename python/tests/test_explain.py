@@ -30,6 +30,20 @@ def test_every_layer_and_direction_has_a_row(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "table.txt").read_text() == str(explanation)
 
 
+def test_without_layers_of_jitconv_it_says_what_to_do(tmp_path: pathlib.Path) -> None:
+    model, x = nn.Conv2d(1, 2, 2), torch.ones(1, 1, 3, 3)
+    explanation = jt.explain(model, x)
+    assert explanation.rows == ()
+    assert explanation.device.startswith("PyTorch on the CPU, ")
+    for text in (str(explanation), explanation.to_html(), explanation.to_json()):
+        assert "no jitconv layers: convert the model first" in text
+    with jt.cpu_policy("host"):
+        assert jt.explain(model, x).device.startswith("host execution on the CPU, ")
+    text = str(jt.explain(jt.convert(model), x))
+    assert "PyTorch on the CPU" in text
+    assert "jitconv computes no CPU tensors" in text
+
+
 def test_families_of_tensor_cores_are_those_of_the_table() -> None:
     families = pathlib.Path(__file__).parents[2] / "codegen"
     rows = {path.parent.name: path.read_text() for path in families.glob("*/family.cpp")}

@@ -6,13 +6,14 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
 import jitconv
 from jitconv.spec import Spec
@@ -58,6 +59,7 @@ class Explanation:
 
     rows: tuple[Row, ...]
     device: str
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         cells = tuple(
@@ -66,7 +68,10 @@ class Explanation:
             for r in self.rows
         )  # fmt: skip
         columns = ("layer", "direction", "kernel", "floor ms", "expected", "jitconv", "PyTorch", "speedup", "why")
-        return str(Table(columns, cells, title=self.device, notes=self._totals()))
+        return str(Table(columns, cells, title=self.device, notes=self._remarks()))
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (*self._totals(), *self.notes)
 
     def _totals(self) -> tuple[str, ...]:
         measured = [(r.jitconv_ms, r.pytorch_ms) for r in self.rows if r.jitconv_ms and r.pytorch_ms]
@@ -82,14 +87,16 @@ class Explanation:
 
     def to_json(self) -> str:
         """Return the rows as JSON."""
-        return json.dumps({"device": self.device, "rows": [asdict(row) for row in self.rows]}, indent=1)
+        return json.dumps(
+            {"device": self.device, "rows": [asdict(row) for row in self.rows], "notes": self.notes}, indent=1
+        )
 
     def to_html(self) -> str:
         """Return a page with a bar for each time; it needs no other file."""
         bars = [
             (f"{r.layer} {r.direction}", r.family, r.why, r.floor_ms, r.jitconv_ms, r.pytorch_ms) for r in self.rows
         ]
-        return page(self.device, bars, self._totals())
+        return page(self.device, bars, self._remarks())
 
     def save(self, path: str | Path) -> None:
         """Write JSON, HTML or the table, as the name of the file ends in .json, .html or otherwise."""
@@ -120,7 +127,8 @@ def explain(
         One row for each operation, in the order of the calls.
     """
     begin = time.perf_counter()
-    operations = [o for o in record(unwrapped(model), inputs, keywords, backward=backward) if _ops.uses_kernels(o.x)]
+    recorded = record(unwrapped(model), inputs, keywords, backward=backward)
+    operations = [o for o in recorded if _ops.uses_kernels(o.x)]
     prepared = compile_all(operations, 0, False, begin)
     specs = list(dict.fromkeys(str(o.spec) for o in operations))
     kernels = {}
@@ -135,9 +143,29 @@ def explain(
             times[key] = _times(operation, packed=not backward)
         rows.append(_row(operation, kernels[key[0]], times.get(key, {})))
     del prepared
-    on = operations[0].x.device if operations else torch.device("cpu")
-    name = torch.cuda.get_device_name(on) if on.type == "cuda" else "host execution on the CPU"
-    return Explanation(tuple(rows), f"{name}, PyTorch {torch.__version__}, jitconv {jitconv.__version__}")
+    place = _place(recorded[0].x if recorded else _first_tensor(model, inputs))
+    versions = f"PyTorch {torch.__version__}, jitconv {jitconv.__version__}"
+    return Explanation(tuple(rows), f"{place}, {versions}", _notes(recorded, operations))
+
+
+def _first_tensor(model: nn.Module, inputs: Sequence[Any]) -> torch.Tensor:
+    leaves = (*pytree.tree_leaves(inputs), *model.parameters())
+    return next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), torch.empty(0))
+
+
+def _place(x: torch.Tensor) -> str:
+    """Return what computes convolutions of a tensor's device."""
+    if x.is_cuda:
+        return torch.cuda.get_device_name(x.device)
+    return "host execution on the CPU" if _ops.uses_kernels(x) else "PyTorch on the CPU"
+
+
+def _notes(recorded: Sequence[Operation], operations: Sequence[Operation]) -> tuple[str, ...]:
+    if not recorded:
+        return ("no jitconv layers: convert the model first",)
+    if not operations:
+        return ('jitconv computes no CPU tensors: move the model to a GPU, or set_cpu_policy("host")',)
+    return ()
 
 
 def _row(operation: Operation, kernel: jitconv.Kernel, times: dict[str, float]) -> Row:

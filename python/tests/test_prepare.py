@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -111,6 +112,35 @@ def test_a_recording_that_fails_leaves_no_trace() -> None:
     with pytest.raises(ValueError, match="Branch cannot run on fake tensors"):
         jt.prepare(Branch(), torch.ones(1))
     assert _record.active is None
+
+
+@pytest.mark.parametrize("read", [lambda x: x.detach().numpy(), lambda x: np.asarray(x.detach()), lambda x: x.tolist()])
+def test_code_that_reads_values_is_told_what_to_do(read: Any) -> None:
+    class Reading(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            read(x)
+            return x
+
+    with pytest.raises(ValueError, match=r"Reading cannot run on fake tensors, .*: run one real step instead"):
+        jt.prepare(Reading(), torch.ones(1))
+
+
+def test_other_errors_of_a_model_stay_its_own() -> None:
+    class Failing(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match=r"^mine$"):
+        jt.prepare(Failing(), torch.ones(1))
+
+
+@pytest.mark.parametrize("make", [lambda: jt.LazyConv2d(2, 1), nn.LazyBatchNorm2d])
+def test_lazy_layers_are_called_first(make: Any) -> None:
+    model, x = nn.Sequential(jt.Conv2d(2, 2, 1), make()), torch.ones(1, 2, 2, 2)
+    with pytest.raises(ValueError, match=r"Sequential has lazy layers, .*1\..*: call it once on a real input"):
+        jt.prepare(model, x)
+    model(x)
+    jt.prepare(model, x)
 
 
 def test_wrappers_are_looked_through(asked: list[str]) -> None:

@@ -81,7 +81,8 @@ def prepare(
     jitconv.Error
         If a kernel cannot be compiled. All others are compiled nevertheless.
     ValueError
-        If the model's code depends on the values of tensors, so that it cannot run on fake ones. Run one real step.
+        If the model's code depends on the values of tensors, so that it cannot run on fake ones, or a lazy layer does
+        not have its parameters yet. Run one real step.
 
     Notes
     -----

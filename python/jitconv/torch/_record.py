@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from jitconv.spec import Spec
@@ -133,9 +134,10 @@ def record(model: nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any],
     Raises
     ------
     ValueError
-        If the model's code depends on the values of tensors.
+        If the model's code depends on the values of tensors, or a lazy layer does not have its parameters yet.
     """
     global active  # noqa: PLW0603
+    _parameters_are_there(model)
     fake = _fake_mode_of(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
 
     def faked(value: Any) -> Any:
@@ -152,7 +154,9 @@ def record(model: nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any],
             result = torch.func.functional_call(model, state, arguments, options)
             if backward:
                 _run_backward(result)
-        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        except (DataDependentOutputException, DynamicOutputShapeException, RuntimeError) as error:
+            if not _reads_values(error):
+                raise
             raise ValueError(
                 f"{type(model).__name__} cannot run on fake tensors, because its code depends on the values of tensors "
                 f"({error}): run one real step instead"
@@ -161,6 +165,23 @@ def record(model: nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any],
             active = None
             torch.clear_autocast_cache()  # it may hold fake copies of weights
     return recorder.found
+
+
+def _reads_values(error: Exception) -> bool:
+    """Say whether an error of a run on fake tensors means that code asked for their values."""
+    if isinstance(error, DataDependentOutputException | DynamicOutputShapeException):
+        return True
+    return "numpy() is not supported for tensor subclasses" in str(error)  # Tensor.numpy()'s own error
+
+
+def _parameters_are_there(model: nn.Module) -> None:
+    lazy = [name for name, parameter in model.named_parameters() if is_lazy(parameter)]
+    lazy += [name for name, buffer in model.named_buffers() if is_lazy(buffer)]
+    if lazy:
+        raise ValueError(
+            f"{type(model).__name__} has lazy layers, whose parameters are not there yet ({', '.join(lazy)}): call it "
+            "once on a real input before"
+        )
 
 
 def _fake_mode_of(inputs: Sequence[Any]) -> FakeTensorMode | None:

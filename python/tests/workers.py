@@ -37,6 +37,25 @@ def share_cache(count: int, _: int, device: torch.device) -> None:
     statistics = jitconv.statistics()
     assert statistics["disk_errors"] == 0
     print(statistics)
+    share_work(count, device)
+
+
+def share_work(count: int, device: torch.device) -> None:
+    """Prepare the same model as the other processes: together they compile each kernel once."""
+    before = jitconv.statistics()["compilations"]
+    network, x = model(jt.Conv2d, device), torch.ones(3, 3, 12, 12, device=device, requires_grad=True)
+    seen: list[tuple[int, int]] = []
+    dist.barrier()
+    prepared = jt.prepare(network, x, progress=lambda done, total, *_: seen.append((done, total)))
+    kernels = len(prepared.origins)
+    assert seen == [(i + 1, kernels) for i in range(kernels)]
+    compiled: list[int] = [0] * count
+    dist.all_gather_object(compiled, jitconv.statistics()["compilations"] - before)
+    print(f"{compiled} of {kernels} kernels")
+    assert sum(compiled) == kernels
+    assert min(compiled) > 0
+    network(x).sum().backward()
+    assert jitconv.statistics()["compilations"] - before == compiled[dist.get_rank()]
 
 
 def train(parallel: nn.Module, count: int, rank: int, device: torch.device) -> None:

@@ -7,13 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 import jitconv
-from jitconv.torch import _background, _stats
+from jitconv.torch import _background, _share, _stats
 from jitconv.torch._ops import uses_kernels
 from jitconv.torch._record import Operation, record
 from jitconv.torch._table import Table
@@ -86,17 +87,27 @@ def prepare(
 
     Notes
     -----
+    Under `torch.distributed` the processes of one machine share the work: each compiles a part of the kernels and takes
+    the others from the disk cache, if that is written (`JITCONV_CACHE`). A process that does not come is waited for as
+    long as compiling its part would take, at least 10 s, and not at all where the own part was in the cache already.
+
     What a compiled model's graph does differently from eager code, such as a gradient through an
     activation that is not fused, is compiled at its first call.
     """
     begin = time.perf_counter()
     model = unwrapped(model)
     operations = [o for o in record(model, example_inputs, example_keywords, backward=backward) if uses_kernels(o.x)]
-    return compile_all(operations, threads, progress, begin)
+    return compile_all(operations, threads, progress, begin, _share.crew())
 
 
-def compile_all(operations: list[Operation], threads: int, progress: bool | Progress | None, begin: float) -> Prepared:
-    """Compile the kernels of operations, each spec once, for the devices of their tensors."""
+def compile_all(
+    operations: list[Operation],
+    threads: int,
+    progress: bool | Progress | None,
+    begin: float,
+    crew: _share.Crew | None = None,
+) -> Prepared:
+    """Compile the kernels of operations, each spec once, for the devices of their tensors; a crew shares the work."""
     by_device: dict[torch.device, list[str]] = {}
     for operation in operations:
         lines, line = by_device.setdefault(operation.x.device, []), str(operation.spec)
@@ -106,17 +117,21 @@ def compile_all(operations: list[Operation], threads: int, progress: bool | Prog
     origins: dict[str, str] = {}
     kernels: list[jitconv.Kernel] = []
     for device, lines in by_device.items():
-        note = _Notes(operations, lines, origins, show)
-        if device.type == "cuda":
-            with torch.cuda.device(device):
-                torch.cuda.current_stream(device)  # makes the device's context
-                made = jitconv.prepare(lines, None, threads, note)
-        else:
-            made = jitconv.prepare(lines, "host", threads, note)
+        compile_some = partial(_compile_some, device, threads, _Notes(operations, lines, origins, show))
+        made = compile_some(lines) if crew is None else crew.compile(lines, compile_some, origins)
         for line, kernel in zip(lines, made, strict=True):
             _background.provide(line, device, kernel)
         kernels += made
     return Prepared(tuple(operations), origins, time.perf_counter() - begin, tuple(kernels))
+
+
+def _compile_some(device: torch.device, threads: int, notes: _Notes, lines: list[str]) -> list[jitconv.Kernel]:
+    """Return the kernels of some of the specs of a device."""
+    if device.type != "cuda":
+        return jitconv.prepare(lines, "host", threads, notes.of(lines))
+    with torch.cuda.device(device):
+        torch.cuda.current_stream(device)  # makes the device's context
+        return jitconv.prepare(lines, None, threads, notes.of(lines))
 
 
 class _Notes:
@@ -124,18 +139,25 @@ class _Notes:
 
     def __init__(self, operations: list[Operation], lines: list[str], origins: dict[str, str], show: Progress) -> None:
         self._specs = {str(operation.spec): operation.spec for operation in operations}
-        self._lines, self._origins, self._show = lines, origins, show
+        self._indices = {line: index for index, line in enumerate(lines)}
+        self._origins, self._show = origins, show
+        self._done = 0
         self._last = time.perf_counter()
 
-    def __call__(self, done: int, total: int, index: int, origin: str) -> None:
+    def of(self, lines: list[str]) -> Progress:
+        """Return what takes note of a part of the kernels."""
+        return lambda done, total, index, origin: self._note(lines[index], origin)
+
+    def _note(self, line: str, origin: str) -> None:
         """Note one kernel, and the time since the one before: several are compiled at a time."""
-        line, now = self._lines[index], time.perf_counter()
+        now = time.perf_counter()
         self._origins[line] = origin
         if origin != "failed":
             with _stats.asked_by("prepare()"):
                 _stats.record(self._specs[line], origin, now - self._last)
         self._last = now
-        self._show(done, total, index, origin)
+        self._done += 1
+        self._show(self._done, len(self._indices), self._indices[line], origin)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -36,8 +36,8 @@ def test_a_process_that_is_alone_compiles_everything(store: dist.Store) -> None:
         parts.append(lines)
         return lines
 
-    crew = _share.Crew(rank=1, size=2, node=0)
-    assert crew.compile(LINES, compile, dict.fromkeys(LINES, "compiler")) == LINES
+    group = _share.LocalGroup(rank=1, size=2, node=0)
+    assert group.compile(LINES, compile, dict.fromkeys(LINES, "compiler")) == LINES
     assert parts == [["b", "d"], ["a", "c", "e"]]
     assert store.num_keys() == 1
 
@@ -52,7 +52,7 @@ def test_nobody_waits_for_a_share_that_failed(store: dist.Store) -> None:
         return lines
 
     with pytest.raises(jitconv.CompileError, match="b is wrong"):
-        _share.Crew(rank=1, size=2, node=0).compile(LINES, compile, {})
+        _share.LocalGroup(rank=1, size=2, node=0).compile(LINES, compile, {})
     assert parts == [["b", "d"], ["a", "c", "e"]]
     assert store.num_keys() == 1
 
@@ -60,16 +60,16 @@ def test_nobody_waits_for_a_share_that_failed(store: dist.Store) -> None:
 def test_who_shares_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JITCONV_CACHE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert _share.crew() is None
+    assert _share.local_group() is None
     monkeypatch.setattr(dist, "is_initialized", lambda: True)
     monkeypatch.setattr(dist, "get_rank", lambda: 5)
     monkeypatch.setattr(dist, "get_world_size", lambda: 8)
-    assert _share.crew() == _share.Crew(rank=5, size=8, node=0)
+    assert _share.local_group() == _share.LocalGroup(rank=5, size=8, node=0)
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    assert _share.crew() == _share.Crew(rank=1, size=4, node=4)
+    assert _share.local_group() == _share.LocalGroup(rank=1, size=4, node=4)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
-    assert _share.crew() is None
+    assert _share.local_group() is None
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     monkeypatch.setenv("JITCONV_CACHE", "off")
-    assert _share.crew() is None
+    assert _share.local_group() is None

@@ -97,7 +97,7 @@ def prepare(
     begin = time.perf_counter()
     model = unwrapped(model)
     operations = [o for o in record(model, example_inputs, example_keywords, backward=backward) if uses_kernels(o.x)]
-    return compile_all(operations, threads, progress, begin, _share.crew())
+    return compile_all(operations, threads, progress, begin, _share.local_group())
 
 
 def compile_all(
@@ -105,9 +105,9 @@ def compile_all(
     threads: int,
     progress: bool | Progress | None,
     begin: float,
-    crew: _share.Crew | None = None,
+    group: _share.LocalGroup | None = None,
 ) -> Prepared:
-    """Compile the kernels of operations, each spec once, for the devices of their tensors; a crew shares the work."""
+    """Compile the kernels of operations, each spec once, for the devices of their tensors; `group` shares the work."""
     by_device: dict[torch.device, list[str]] = {}
     for operation in operations:
         lines, line = by_device.setdefault(operation.x.device, []), str(operation.spec)
@@ -118,7 +118,7 @@ def compile_all(
     kernels: list[jitconv.Kernel] = []
     for device, lines in by_device.items():
         compile_some = partial(_compile_some, device, threads, _Notes(operations, lines, origins, show))
-        made = compile_some(lines) if crew is None else crew.compile(lines, compile_some, origins)
+        made = compile_some(lines) if group is None else group.compile(lines, compile_some, origins)
         for line, kernel in zip(lines, made, strict=True):
             _background.provide(line, device, kernel)
         kernels += made

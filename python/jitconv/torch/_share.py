@@ -25,7 +25,7 @@ Compile = Callable[[list[str]], list[jitconv.Kernel]]
 
 
 @dataclass(frozen=True)
-class Crew:
+class LocalGroup:
     """The processes that share a disk cache, and which of them this is."""
 
     rank: int
@@ -83,7 +83,7 @@ class Crew:
             dist.distributed_c10d._get_default_store().wait(keys, timedelta(seconds=seconds))
 
 
-def crew() -> Crew | None:
+def local_group() -> LocalGroup | None:
     """Return the processes of this machine; None if this is the only one, or the disk cache is not written."""
     if not (dist.is_available() and dist.is_initialized()) or (os.environ.get("JITCONV_CACHE") or "rw") != "rw":
         return None
@@ -93,4 +93,4 @@ def crew() -> Crew | None:
     if local_rank.isdecimal() and local_size.isdecimal():  # as torchrun sets them
         node = rank - int(local_rank)
         rank, size = int(local_rank), int(local_size)
-    return Crew(rank, size, node) if size > 1 else None
+    return LocalGroup(rank, size, node) if size > 1 else None

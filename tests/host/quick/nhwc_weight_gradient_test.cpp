@@ -32,6 +32,8 @@ TEST(NhwcWeightGradient, IsRight) {
       "input=1,16,11,40 weight=64,16,3,3 padding=1 bias dtype=f16",
       "input=2,32,14,33 weight=64,32,5,9 padding=2,4 dilation=2,3 bias dtype=bf16",
       "input=1,64,12,18 weight=128,64,5,7 bias dtype=bf16",
+      // A strip of more rows than the ring of rows of x has.
+      "input=1,64,64,16 weight=64,64,3,3 padding=1 dtype=bf16",
       // Channels that fill neither a row nor a tile.
       "input=2,24,7,7 weight=40,24,3,3 padding=1 dtype=bf16",
       "input=2,8,7,9 weight=72,8,3,2 bias dtype=f16",

@@ -28,6 +28,7 @@ TEST(Quick, WgmmaPlanes) {
   const Wanted any = planes(one_run);
   const Wanted two_runs = planes([](const WgmmaTiling& t) { return t.runs() == 2 && t.split_k == 1; });
   const Wanted images = planes([](const WgmmaTiling& t) { return t.tile.images > 1 && t.split_k == 1; });
+  const Wanted large_images = planes([](const WgmmaTiling& t) { return t.tile.images == 2 && t.runs() == 1; });
   const Wanted image = planes([](const WgmmaTiling& t) { return t.tile.images == 1 && t.split_k == 1; });
   const Wanted resident = planes([](const WgmmaTiling& t) { return t.keeps_weights(); });
   const Wanted unpacked = planes([](const WgmmaTiling& t) { return !t.packs_weights() && t.split_k == 1; });
@@ -44,6 +45,7 @@ TEST(Quick, WgmmaPlanes) {
           {"two runs", "input=3,64,13,40 weight=40,64,1,1 bias dtype=bf16", 2, two_runs},
           {"an image", "input=3,40,7,24 weight=72,40,1,1 dtype=bf16", 1, image},
           {"several images", "input=7,40,8,8 weight=72,40,1,1 bias residual dtype=f16", 2, images},
+          {"images of two parts", "input=300,40,8,16 weight=40,40,1,1 dtype=bf16", 1, large_images},
           {"resident weights", "input=2,40,17,24 weight=72,40,1,1 dtype=bf16", 1, resident},
           {"weights as they lie, groups", "input=2,256,9,24 weight=144,128,1,1 groups=2 dtype=bf16", 2, unpacked},
           {"a split reduction", "input=1,200,9,16 weight=72,200,1,1 bias dtype=bf16", 2, split},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +103,18 @@ def test_products_are_counted_as_pytorchs(name: str, policy: Any) -> None:
         counts.append((forward.get_total_flops(), backward.get_total_flops()))
     assert counts[0] == counts[1]
     assert min(counts[0]) > 0
+
+
+def test_the_counter_is_imported_by_who_wants_it() -> None:
+    """It imports Triton, which takes longer than the package does."""
+    code = (
+        "import sys, torch, jitconv.torch\n"
+        "assert 'torch.utils.flop_counter' not in sys.modules\n"
+        "from torch.utils.flop_counter import flop_registry\n"
+        "assert torch.ops.jitconv.convolution in flop_registry\n"
+        "assert torch.ops.jitconv.convolution_backward in flop_registry\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_layer_with_an_activation_is_counted() -> None:

@@ -65,7 +65,7 @@ def settings_of(
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096, typed=True)  # True is no 1 here
 def _cached_convolution(*arguments: Any) -> Convolution:
     return convolution(settings_of(*arguments))
 
@@ -74,9 +74,6 @@ def convolution_of(*arguments: Any) -> Convolution:
     """Return the static part of a convolution, given by the arguments of `settings_of`."""
     if is_compiling():  # a graph holds the settings; it has no use for plans
         return Convolution(settings_of(*arguments))
-    a = arguments  # stride, padding, dilation and groups are 2 to 5
-    if a[2] is True or a[3] is True or a[3] is False or a[4] is True or a[5] is True:
-        return Convolution(settings_of(*a))  # raises; the cache would take them for 0 and 1
     try:
         return _cached_convolution(*arguments)
     except TypeError:  # a list, which has no hash

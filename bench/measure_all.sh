@@ -138,6 +138,8 @@ group_tune() {
     tune groups dtype=f32 math=ieee "${layouts[@]}"
     tune dense dtype=bf16 math=ieee "${layouts[@]}"
     tune dense dtype=f32 math=ieee "${layouts[@]}"
+    tune networks dtype=bf16 "${layouts[@]}"
+    tune networks dtype=f32 math=tf32 "${layouts[@]}"
     tune dense dtype=f32 math=tf32 "${layouts[@]}"
     tune dense dtype=bf16 "${layouts[@]}"
     tune dense dtype=f32 math=tf32 operation=weight_gradient "${layouts[@]}"

@@ -97,26 +97,56 @@ def lines_of(plan: str) -> frozenset[str]:
 def priced(row: Row, candidates: list[Candidate]) -> Row:
     """The row with times and terms of `candidates`, which are priced but not measured.
 
-    A recorded plan has the lines that differ between its row's candidates; a whole plan that has all of them is the
-    same. Of a run, whose plan is not known, it is the cheapest of the family. Candidates that are not found are left
-    out.
+    A recorded plan has the lines that differ between its row's candidates; of the whole plans that have all of them, the
+    one with the fewest others is the same. Of a run, whose plan is not known, it is the cheapest of the family.
+    Candidates that are not found are left out.
     """
     whole = [(lines_of(one.plan), one) for one in candidates]
     found = []
     for old in row.candidates:
         wanted = {line for line in lines_of(old.plan) if not line.startswith("family: ")}
-        match = next((one for lines, one in whole if one.family == old.family and wanted <= lines), None)
+        matches = [(len(lines) if wanted else 0, i) for i, (lines, one) in enumerate(whole)
+                   if one.family == old.family and wanted <= lines]
+        match = whole[min(matches)[1]][1] if matches else None
         if match is not None:
             found.append(replace(old, modelled=match.modelled, terms=match.terms))
     return replace(row, candidates=tuple(found))
 
 
-def price_anew(row: Row, dump: str, most: int) -> Row:
-    """Price a row with jitconv-dump, which is asked for the cheapest `most` candidates."""
+def _dumped(row: Row, dump: str, most: int) -> list[Candidate]:
+    """The cheapest `most` candidates of a row's spec, cheapest first."""
     spec = re.sub(r"\b(bias|residual)\b(?!=)", r"\1=true", row.spec)
     command = [dump, f"--spec={spec}", f"--arch={row.arch}", "--emit=candidates", f"--candidates={most}"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return priced(row, [_candidate(one) for one in json.loads(answer.stdout)["candidates"]])
+    return [_candidate(one) for one in json.loads(answer.stdout)["candidates"]]
+
+
+def price_anew(row: Row, dump: str, most: int) -> Row:
+    """Price a row with jitconv-dump, which is asked for the cheapest `most` candidates."""
+    return priced(row, _dumped(row, dump, most))
+
+
+def measured_places(row: Row, dump: str, most: int) -> dict[int, float]:
+    """Milliseconds of a row's measured candidates by their place among those that jitconv-dump prints.
+
+    If one was measured more than once, the shortest counts.
+    """
+    candidates = _dumped(row, dump, most)
+    numbered = priced(row, [replace(one, modelled=float(place)) for place, one in enumerate(candidates)])
+    places: dict[int, float] = {}
+    for one in numbered.measured():
+        place = int(one.modelled)
+        places[place] = min(one.measured or math.inf, places.get(place, math.inf))
+    return places
+
+
+def merged(rows: list[Row]) -> list[Row]:
+    """One row for each convolution, with the candidates of all of its rows."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        known = found.get((row.spec, row.arch))
+        found[row.spec, row.arch] = replace(known, candidates=known.candidates + row.candidates) if known else row
+    return list(found.values())
 
 
 # --- how good the model is --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// What each entry of the cost model's tables adds to the modelled time of a plan: the input of bench/fit_costs.py.
+// What each entry of the cost model's tables adds to the modelled time of a plan, to see what a price consists of.
 // Found by pricing with tables in which one entry is a little larger, so that no formula is written twice.
 #pragma once
 

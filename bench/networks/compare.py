@@ -52,7 +52,10 @@ NETWORKS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
     "edsr": (EDSR, (16, 3, 96, 96)),
     "speech": (Speech, (8, 80, 64)),
 }
-VARIANTS = ("eager", "channels_last", "compile", "jitconv", "jitconv_channels_last", "jitconv_fused", "auto")
+VARIANTS = (
+    "eager", "channels_last", "compile", "jitconv", "jitconv_channels_last", "jitconv_fused", "auto",
+    "auto_channels_last",
+)  # fmt: skip
 QUICK = ("eager", "channels_last", "jitconv")
 MODES = ("inference", "training")
 PRECISIONS = ("tf32", "bf16")
@@ -90,8 +93,8 @@ class Case:
         model.train(mode == "training")
         if variant == "jitconv_fused":
             model = fused(model)
-        elif variant in ("jitconv", "jitconv_channels_last", "auto"):
-            jitconv.torch.convert(model, policy="auto" if variant == "auto" else "always")
+        elif variant.startswith(("jitconv", "auto")):
+            jitconv.torch.convert(model, policy="auto" if variant.startswith("auto") else "always")
         self.x = x
         if variant.startswith("jitconv"):
             with self.autocast():

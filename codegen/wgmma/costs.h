@@ -23,6 +23,7 @@ struct WgmmaCosts {
   /// Cycles of a consumer, of a step if nothing else is said.
   struct Multiply {
     std::int64_t weights;                    ///< where weights come with it
+    std::int64_t instruction;                ///< of an instruction, besides a quarter of its columns
     std::int64_t alone;                      ///< where no other warpgroup multiplies meanwhile
     std::int64_t unpacked_weights;           ///< where threads round unpacked weights
     std::int64_t unpacked_weight;            ///< more for each unit
@@ -70,6 +71,7 @@ struct WgmmaCosts {
   struct Im2col {
     std::int64_t issue;               ///< a request of a step
     std::int64_t pixel_sixteenths;    ///< sixteenths, of a pixel's row, however short
+    std::int64_t cut_weight_row;      ///< more of a row of transposed weights that ends inside a box
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
     std::int64_t split_step;          ///< where operands are split in place: a step, until consumers may read it
     std::int64_t split_batch;         ///< and a batch of rows of each lane, until the first is stored

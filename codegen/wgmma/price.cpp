@@ -64,7 +64,14 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const bool phases = tiling.stores_pixels;
   const std::int64_t pixel = phases ? costs_.phases.im2col_pixel_sixteenths : costs_.im2col.pixel_sixteenths;
   const std::int64_t rate = phases ? costs_.phases.im2col_l2_bytes_per_cycle : costs_.im2col.l2_bytes_per_cycle;
-  return std::max({requests * (costs_.im2col.issue + rows * pixel / 16), bytes / rate, split_copied(geometry)});
+  return std::max({requests * (costs_.im2col.issue + rows * pixel / 16) + cut_weight_rows(geometry), bytes / rate,
+                   split_copied(geometry)});
+}
+
+std::int64_t WgmmaPrice::cut_weight_rows(const WgmmaGeometry& geometry) const {
+  if (!geometry.tiling().takes_weights_transposed() || problem_.k % kConsumerChannels == 0) return 0;
+  // Rows of w end behind the last channel: those of one box, which one of so many tiles requests.
+  return geometry.chunk_channels() * costs_.im2col.cut_weight_row / geometry.tiles_k();
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
@@ -133,7 +140,7 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
 
 std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  const std::int64_t n = tiling.tile.columns, instruction = std::max(n / 2, 16 + n / 4);
+  const std::int64_t n = tiling.tile.columns, instruction = std::max(n / 2, costs_.multiply.instruction + n / 4);
   // An instruction multiplies two units; one consumer issues it, or both.
   const bool alone = tiling.tile_consumers() == 1;
   const int products = tiling.splits_operands() ? 3 : 1;

@@ -30,6 +30,8 @@ class WgmmaPrice {
   std::int64_t split_copied(const WgmmaGeometry& geometry) const;
   /// Cycles of an SM between the loads of two steps whose operand rows TMA brings.
   std::int64_t load_operands(const WgmmaGeometry& geometry) const;
+  /// The part of it that rows of transposed weights take if they end inside a box.
+  std::int64_t cut_weight_rows(const WgmmaGeometry& geometry) const;
   /// The same of other loads, and of the ways to load.
   std::int64_t step_load(const WgmmaGeometry& geometry) const;
   std::int64_t load_copied(const WgmmaGeometry& geometry) const;

@@ -24,6 +24,7 @@ struct WgmmaRowsCosts {
   std::int64_t few_channels_percent;   ///< up to 4 output channels: FMA took 0.133 ms, this 0.138
   std::int64_t few_inputs_percent;     ///< below 8 input channels, where wgmma stores faster: 0.060 ms, this 0.103
   std::int64_t two_consumers_percent;  ///< where one multiplies alone while the other stores
+  std::int64_t sixteen_bits_percent;   ///< of tensors of 16 bits, whose pixels are loaded one by one, too
   std::int64_t residual_percent;       ///< of the whole: it is read element by element
   std::int64_t dram_bytes_per_microsecond;
 };

@@ -6,9 +6,9 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 228984 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 200 positions, each for 196 outputs
-//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and all filter rows
+//   grid: 132 blocks of 384 threads, 207960 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 88 positions, each for 86 outputs
+//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and all filter rows
 //   loading: as operand rows, by TMA in im2col mode
 //   storing: vectors of channels
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
@@ -144,6 +144,13 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
+
+template <int kRegisters>
+__device__ __forceinline__ void shrink_registers_to() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
 // Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
 
 constexpr int kWarpgroupWarps = 4;
@@ -258,25 +265,21 @@ __device__ __forceinline__ void store_transposed(void* column, const unsigned (&
                : "memory");
 }
 
-// sum[64][200] += a[64][16] * b[200][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][88] += a[64][16] * b[88][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[44], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %102, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n200k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %46, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n88k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
       "},\n"
-      "%100, %101, accumulate, 1, 1, 0, 0;\n"
+      "%44, %45, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -286,16 +289,7 @@ __device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, Mat
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
       "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
-      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
-      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
-      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
-      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
-      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
-      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99])
+      "+f"(sum[42]), "+f"(sum[43])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -331,48 +325,48 @@ constexpr int kInputStrideW = 64;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 200;
-constexpr int kWindow = 196;
+constexpr int kColumns = 88;
+constexpr int kWindow = 86;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 57;
-constexpr int kTilesOfPlane = 16;
-constexpr int kTiles = 512;
+constexpr int kTilesOfPlane = 37;
+constexpr int kTiles = 1184;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 2;
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 64;
+constexpr int kSteps = 1;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 36;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 316;
-constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 20480;
-constexpr int kIm2colBytes = 20224;  // of a step
-constexpr int kRunBytes = 20480;
-constexpr int kWeightBytes = 36864;
-constexpr int kInputBytes = 20480;
-constexpr int kStageBytes = 20480;
-constexpr int kStages = 6;
+constexpr int kUnits = 72;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 204;
+constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
+constexpr int kPhaseBytes = 26624;
+constexpr int kIm2colBytes = 26112;  // of a step
+constexpr int kRunBytes = 26624;
+constexpr int kWeightBytes = 73728;
+constexpr int kInputBytes = 26624;
+constexpr int kStageBytes = 26624;
+constexpr int kStages = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 168;
-constexpr int kConsumerRegisters = 168;
+constexpr int kConsumerRegisters = 112;
 constexpr int kFullArrivals = 1;  // for a stage: the thread that copies pixels
-constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
+constexpr int kStoreColumns = 96;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
-constexpr int kStagingElements = 2016;  // of a warp
+constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kStoreVector = 8;  // channels
 constexpr int kVectors = 8;  // of a position
 constexpr int kStorePositions = 16;  // that a consumer writes at a time
-constexpr int kStoreSteps = 7;
-constexpr int kStoreBatch = 7;  // of these at a time
-constexpr int kWeightsFirstByte = 122880;
-constexpr int kStagingFirstByte = 196608;
-constexpr int kBarriersFirstByte = 228864;
+constexpr int kStoreSteps = 6;
+constexpr int kStoreBatch = 6;  // of these at a time
+constexpr int kWeightsFirstByte = 106496;
+constexpr int kStagingFirstByte = 180224;
+constexpr int kBarriersFirstByte = 207872;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
@@ -388,7 +382,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 207960);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs
@@ -498,6 +492,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
+    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
@@ -531,22 +526,40 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
         multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c16..31
-        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c16..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // r0s2 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // r0s2 c16..31
-        multiply(sum, weights + 12 * kBlockK, pixels + 228, 1);  // r1s0 c0..15
-        multiply(sum, weights + 14 * kBlockK, pixels + 230, 1);  // r1s0 c16..31
-        multiply(sum, weights + 16 * kBlockK, pixels + 232, 1);  // r1s1 c0..15
-        multiply(sum, weights + 18 * kBlockK, pixels + 234, 1);  // r1s1 c16..31
-        multiply(sum, weights + 20 * kBlockK, pixels + 236, 1);  // r1s2 c0..15
-        multiply(sum, weights + 22 * kBlockK, pixels + 238, 1);  // r1s2 c16..31
-        multiply(sum, weights + 24 * kBlockK, pixels + 456, 1);  // r2s0 c0..15
-        multiply(sum, weights + 26 * kBlockK, pixels + 458, 1);  // r2s0 c16..31
-        multiply(sum, weights + 28 * kBlockK, pixels + 460, 1);  // r2s1 c0..15
-        multiply(sum, weights + 30 * kBlockK, pixels + 462, 1);  // r2s1 c16..31
-        multiply(sum, weights + 32 * kBlockK, pixels + 464, 1);  // r2s2 c0..15
-        multiply(sum, weights + 34 * kBlockK, pixels + 466, 1);  // r2s2 c16..31
+        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s0 c32..47
+        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s0 c48..63
+        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // r0s1 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // r0s1 c16..31
+        multiply(sum, weights + 12 * kBlockK, pixels + 12, 1);  // r0s1 c32..47
+        multiply(sum, weights + 14 * kBlockK, pixels + 14, 1);  // r0s1 c48..63
+        multiply(sum, weights + 16 * kBlockK, pixels + 16, 1);  // r0s2 c0..15
+        multiply(sum, weights + 18 * kBlockK, pixels + 18, 1);  // r0s2 c16..31
+        multiply(sum, weights + 20 * kBlockK, pixels + 20, 1);  // r0s2 c32..47
+        multiply(sum, weights + 22 * kBlockK, pixels + 22, 1);  // r0s2 c48..63
+        multiply(sum, weights + 24 * kBlockK, pixels + 456, 1);  // r1s0 c0..15
+        multiply(sum, weights + 26 * kBlockK, pixels + 458, 1);  // r1s0 c16..31
+        multiply(sum, weights + 28 * kBlockK, pixels + 460, 1);  // r1s0 c32..47
+        multiply(sum, weights + 30 * kBlockK, pixels + 462, 1);  // r1s0 c48..63
+        multiply(sum, weights + 32 * kBlockK, pixels + 464, 1);  // r1s1 c0..15
+        multiply(sum, weights + 34 * kBlockK, pixels + 466, 1);  // r1s1 c16..31
+        multiply(sum, weights + 36 * kBlockK, pixels + 468, 1);  // r1s1 c32..47
+        multiply(sum, weights + 38 * kBlockK, pixels + 470, 1);  // r1s1 c48..63
+        multiply(sum, weights + 40 * kBlockK, pixels + 472, 1);  // r1s2 c0..15
+        multiply(sum, weights + 42 * kBlockK, pixels + 474, 1);  // r1s2 c16..31
+        multiply(sum, weights + 44 * kBlockK, pixels + 476, 1);  // r1s2 c32..47
+        multiply(sum, weights + 46 * kBlockK, pixels + 478, 1);  // r1s2 c48..63
+        multiply(sum, weights + 48 * kBlockK, pixels + 912, 1);  // r2s0 c0..15
+        multiply(sum, weights + 50 * kBlockK, pixels + 914, 1);  // r2s0 c16..31
+        multiply(sum, weights + 52 * kBlockK, pixels + 916, 1);  // r2s0 c32..47
+        multiply(sum, weights + 54 * kBlockK, pixels + 918, 1);  // r2s0 c48..63
+        multiply(sum, weights + 56 * kBlockK, pixels + 920, 1);  // r2s1 c0..15
+        multiply(sum, weights + 58 * kBlockK, pixels + 922, 1);  // r2s1 c16..31
+        multiply(sum, weights + 60 * kBlockK, pixels + 924, 1);  // r2s1 c32..47
+        multiply(sum, weights + 62 * kBlockK, pixels + 926, 1);  // r2s1 c48..63
+        multiply(sum, weights + 64 * kBlockK, pixels + 928, 1);  // r2s2 c0..15
+        multiply(sum, weights + 66 * kBlockK, pixels + 930, 1);  // r2s2 c16..31
+        multiply(sum, weights + 68 * kBlockK, pixels + 932, 1);  // r2s2 c32..47
+        multiply(sum, weights + 70 * kBlockK, pixels + 934, 1);  // r2s2 c48..63
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -627,9 +640,9 @@ constexpr int kWeightStrideGroup = 36864;
 constexpr int kWeightStrideC = 576;
 constexpr int kBlockK = 64;  // of a tile
 constexpr int kTilesK = 1;
-constexpr int kSlices = 4;
-constexpr int kSteps = 2;
-constexpr int kUnits = 36;  // of a step
+constexpr int kSlices = 8;
+constexpr int kSteps = 1;
+constexpr int kUnits = 72;  // of a step
 constexpr int kPackedSlices = 8;  // in all
 
 // A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w

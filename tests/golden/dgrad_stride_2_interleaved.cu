@@ -6,9 +6,9 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 214112 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 208 positions, each for 200 outputs
-//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and all filter rows
+//   grid: 132 blocks of 384 threads, 218176 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 168 positions, each for 160 outputs
+//   pipeline: 3 stages of 8 slice(s) of 16 bytes of channels and all filter rows
 //   loading: transposed before, as operand rows, by TMA in im2col mode
 //   storing: runs, as vectors
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
@@ -141,10 +141,6 @@ template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
 
 // Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
 
@@ -248,25 +244,24 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][208] += a[64][8] * b[208][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][168] += a[64][8] * b[168][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[84], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %106, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n208k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %86, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n168k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103\n"
+      "%80, %81, %82, %83\n"
       "},\n"
-      "%104, %105, accumulate, 1, 1;\n"
+      "%84, %85, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -282,11 +277,7 @@ __device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, Mat
       "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
       "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
       "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
-      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
-      "+f"(sum[102]), "+f"(sum[103])
+      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -335,46 +326,46 @@ constexpr int kPlane = 784;  // P * Q
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 9;
 constexpr int kRuns = 1;
-constexpr int kColumns = 208;
-constexpr int kWindow = 200;
+constexpr int kColumns = 168;
+constexpr int kWindow = 160;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
-constexpr int kTilesOfPlane = 4;
-constexpr int kTiles = 1152;
+constexpr int kTilesOfPlane = 5;
+constexpr int kTiles = 1440;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 16;
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 8;
 constexpr int kStepRows = 2;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 16;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 238;
-constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 15360;
-constexpr int kIm2colBytes = 15232;  // of a step
-constexpr int kRunBytes = 15360;
-constexpr int kWeightBytes = 16384;
-constexpr int kInputBytes = 15360;
-constexpr int kStageBytes = 31744;
-constexpr int kStages = 5;
+constexpr int kUnits = 32;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 198;
+constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
+constexpr int kPhaseBytes = 25600;
+constexpr int kIm2colBytes = 25344;  // of a step
+constexpr int kRunBytes = 25600;
+constexpr int kWeightBytes = 32768;
+constexpr int kInputBytes = 25600;
+constexpr int kStageBytes = 58368;
+constexpr int kStages = 3;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerRegisters = 152;
-constexpr int kConsumerRegisters = 176;
+constexpr int kProducerRegisters = 168;
+constexpr int kConsumerRegisters = 152;
 constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
-constexpr int kStagingPitch = 216;
-constexpr int kStagingElements = 1728;  // of a warp
+constexpr int kStagingPitch = 168;
+constexpr int kStagingElements = 1344;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 50;
+constexpr int kStoreVectors = 40;
 constexpr int kStoreSteps = 2;
-constexpr int kStagingFirstByte = 158720;
-constexpr int kBarriersFirstByte = 214016;
+constexpr int kStagingFirstByte = 175104;
+constexpr int kBarriersFirstByte = 218112;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
@@ -390,7 +381,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 218176);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
@@ -481,7 +472,6 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
-    shrink_registers_to<kProducerRegisters>();
     if (lane != 0 || warp > 1) return;
     wait_for_previous_kernel();
 #pragma unroll 1
@@ -510,7 +500,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
+    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
@@ -543,12 +533,20 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
         multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c8..15
-        multiply(sum, weights + 8 * kBlockK, pixels + 116, 1);  // r1s0 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // r1s0 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 120, 1);  // r1s1 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 122, 1);  // r1s1 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s0 c16..23
+        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s0 c24..31
+        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // r0s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // r0s1 c8..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 12, 1);  // r0s1 c16..23
+        multiply(sum, weights + 14 * kBlockK, pixels + 14, 1);  // r0s1 c24..31
+        multiply(sum, weights + 16 * kBlockK, pixels + 232, 1);  // r1s0 c0..7
+        multiply(sum, weights + 18 * kBlockK, pixels + 234, 1);  // r1s0 c8..15
+        multiply(sum, weights + 20 * kBlockK, pixels + 236, 1);  // r1s0 c16..23
+        multiply(sum, weights + 22 * kBlockK, pixels + 238, 1);  // r1s0 c24..31
+        multiply(sum, weights + 24 * kBlockK, pixels + 240, 1);  // r1s1 c0..7
+        multiply(sum, weights + 26 * kBlockK, pixels + 242, 1);  // r1s1 c8..15
+        multiply(sum, weights + 28 * kBlockK, pixels + 244, 1);  // r1s1 c16..23
+        multiply(sum, weights + 30 * kBlockK, pixels + 246, 1);  // r1s1 c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -651,9 +649,9 @@ constexpr int kRowStep = 2;
 constexpr int kColumnStep = 2;  // from tap to tap of a phase
 constexpr int kBlockK = 64;  // of a tile
 constexpr int kTilesK = 9;
-constexpr int kSlices = 4;
-constexpr int kSteps = 16;
-constexpr int kUnits = 16;  // of a step
+constexpr int kSlices = 8;
+constexpr int kSteps = 8;
+constexpr int kUnits = 32;  // of a step
 constexpr int kPackedSlices = 64;  // in all
 
 // A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w

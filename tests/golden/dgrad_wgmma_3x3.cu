@@ -6,10 +6,10 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 199296 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 192 positions, each for 192 outputs
+//   grid: 132 blocks of 384 threads, 225920 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 248 outputs
 //   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 7 pixel(s) of a lane in flight
+//   loading: 4 team(s) of 1 warp(s), 8 pixel(s) of a lane in flight
 //   storing: runs, by TMA
 //   weights: loaded with each step
 //   kernels: pack_weights, wgmma
@@ -109,6 +109,17 @@ template <int kAccumulators>
 __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
+}
+
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
+
+template <int kRegisters>
+__device__ __forceinline__ void shrink_registers_to() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void grow_registers_to() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
@@ -219,24 +230,26 @@ __device__ __forceinline__ void bulk_stores_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
 }
 
-// sum[64][192] += a[64][8] * b[192][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][248] += a[64][8] * b[248][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[96], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[124], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %98, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n192k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %126, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n248k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,\n"
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123\n"
       "},\n"
-      "%96, %97, accumulate, 1, 1;\n"
+      "%124, %125, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -254,7 +267,12 @@ __device__ __forceinline__ void multiply(float (&sum)[96], MatrixOperand a, Matr
       "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
       "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
       "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95])
+      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
+      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
+      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
+      "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
+      "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -290,12 +308,12 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 192;
-constexpr int kWindow = 192;
+constexpr int kColumns = 248;
+constexpr int kWindow = 248;
 constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kTilesOfPlane = 2731;
-constexpr int kTiles = 21848;
+constexpr int kTilesOfPlane = 2115;
+constexpr int kTiles = 16920;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
@@ -304,35 +322,35 @@ constexpr int kSteps = 24;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 6;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 194;
-constexpr int kRunBytes = 6208;
+constexpr int kRunPixels = 250;
+constexpr int kRunBytes = 8000;
 constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 6208;
-constexpr int kStageBytes = 18496;
+constexpr int kInputBytes = 8000;
+constexpr int kStageBytes = 20288;
 constexpr int kStages = 8;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
-constexpr int kLoadItems = 7;
-constexpr int kLoadBatch = 7;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
+constexpr int kLoadItems = 8;
+constexpr int kLoadBatch = 8;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerRegisters = 168;
-constexpr int kConsumerRegisters = 168;
+constexpr int kProducerRegisters = 120;
+constexpr int kConsumerRegisters = 192;
 constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
-constexpr int kStagingPitch = 200;
-constexpr int kStagingElements = 1600;  // of a warp
+constexpr int kStagingPitch = 248;
+constexpr int kStagingElements = 1984;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 48;
-constexpr int kStagingFirstByte = 147968;
-constexpr int kBarriersFirstByte = 199168;
+constexpr int kStoreVectors = 62;
+constexpr int kStagingFirstByte = 162304;
+constexpr int kBarriersFirstByte = 225792;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
@@ -348,7 +366,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 199296);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 225920);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
@@ -465,6 +483,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict_
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    shrink_registers_to<kProducerRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
@@ -500,6 +519,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict_
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = consumer * kInstructionRows, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied

@@ -23,6 +23,15 @@ const std::vector<GoldenCase>& golden_cases() {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
       return wgmma != nullptr && !wgmma->transposes_input;
     };
+    const auto brings_operands = [](const codegen::ConvPlan& plan) {
+      const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
+      return wgmma != nullptr && wgmma->stores_boxes() && wgmma->uses_im2col();
+    };
+    const auto takes_weights_as_they_lie = [](const codegen::ConvPlan& plan) {
+      const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
+      return wgmma != nullptr && wgmma->weights == codegen::WgmmaTiling::Weights::unpacked && !wgmma->transposes_input;
+    };
+    const auto is_pointwise = [](const codegen::ConvPlan& plan) { return plan.family() == Family::pointwise; };
     add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias math=ieee",
         Family::direct, "constexpr int kStrideW = 4;");
     add("pointwise", "input=16,64,512,512 weight=128,64,1,1 math=ieee", Family::direct, "constexpr int kTaps = 1;");
@@ -100,9 +109,11 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_boxes_of_rows",
         "input=16,16,1024,1024 weight=128,16,3,3 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "tensor_copy_to_global(&y_map");
+    list.back().kind = brings_operands;
     add("wgmma_boxes_across_rows",
         "input=16,64,512,512 weight=128,64,1,1 math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "tensor_copy_to_global(&y_map");
+    list.back().kind = brings_operands;
     add("wgmma_im2col_stride_2",
         "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "constexpr int kPhaseBytes");
@@ -116,7 +127,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("pointwise_tf32_residual",
         "input=32,64,28,28 weight=200,32,1,1 groups=2 bias residual activation=relu math=tf32", Family::pointwise,
         "residual_of[");
+    list.back().kind = is_pointwise;
     add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise, "_reduce(");
+    list.back().kind = is_pointwise;
     add("pointwise_tf32_streamed", "input=2,1920,64,64 weight=640,1920,1,1 bias math=tf32", Family::pointwise,
         "tensor_copy_2d_to_shared(weights");
     add("pointwise_tf32_images", "input=96,960,7,7 weight=160,960,1,1 bias math=tf32", Family::pointwise,
@@ -132,6 +145,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::wgmma, "_reduce(");
     add("wgmma_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::wgmma,
         "swizzled_operand<");
+    list.back().kind = takes_weights_as_they_lie;
     add("wgmma_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::wgmma,
         "constexpr int kTaps = 9;");
     add("wgmma_pingpong", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32", Family::wgmma,
@@ -175,6 +189,7 @@ const std::vector<GoldenCase>& golden_cases() {
         "multiply_transposed(sum, weights + ");
     add("dgrad_pointwise", "input=8,256,14,14 weight=256,256,1,1 operation=data_gradient math=tf32", Family::wgmma,
         "value[k][c] = source[");
+    list.back().kind = takes_weights_as_they_lie;
     add("dgrad_activation",
         "input=32,64,56,56 weight=64,64,3,3 padding=1 operation=data_gradient dtype=bf16 layout=nhwc "
         "dy_activation=gelu_erf",

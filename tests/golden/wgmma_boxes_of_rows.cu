@@ -6,12 +6,12 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 224304 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 226392 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 256 positions
-//   pipeline: 3 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   loading: as operand rows, by TMA in im2col mode
 //   storing: boxes of outputs, by TMA
-//   weights: loaded with each step
+//   weights: all in shared memory
 //   kernels: pack_weights, wgmma
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -341,8 +341,8 @@ constexpr int kIm2colBytes = 16512;  // of a step
 constexpr int kRunBytes = 17408;
 constexpr int kWeightBytes = 24576;
 constexpr int kInputBytes = 17408;
-constexpr int kStageBytes = 41984;
-constexpr int kStages = 3;
+constexpr int kStageBytes = 17408;
+constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
@@ -350,15 +350,16 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
-constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
+constexpr int kFullArrivals = 1;  // for a stage: the thread that copies pixels
 constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
 constexpr int kBoxRows = 2;  // of a position
 constexpr int kPieceChannels = 4;  // 16 bytes
-constexpr int kStagedBoxes = 3;  // of a consumer
+constexpr int kStagedBoxes = 2;  // of a consumer
 constexpr int kBoxElements = 4096;
-constexpr int kStagingFirstByte = 125952;
-constexpr int kBarriersFirstByte = 224256;
+constexpr int kWeightsFirstByte = 87040;
+constexpr int kStagingFirstByte = 160768;
+constexpr int kBarriersFirstByte = 226304;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
@@ -376,16 +377,18 @@ static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns =
     kBoxRows * kRowChannels == kInstructionRows);
 static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 224304);
+static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 226392);
 
 // Shared memory, by first byte:
-//   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
+//   0                   kStages stages: pixels of kRuns runs
+//   kWeightsFirstByte   weights of all steps
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals       who arrives                              who waits
-//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   name             arrivals       who arrives                              who waits
+//   full[kStages]    kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival  1              TMA, by bytes                            consumers, once
 
 using Staged = Element;  // an output on its way to y
 
@@ -435,6 +438,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_consta
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -444,6 +448,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_consta
       barrier_init(full + i, kFullArrivals);
       barrier_init(empty + i, kConsumers);
     }
+    barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
   __syncthreads();
@@ -456,24 +461,24 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_consta
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels.
     shrink_registers_to<kProducerRegisters>();
-    if (lane != 0 || warp > 1) return;
-    if (warp == 1) wait_for_previous_kernel();
+    if (threadIdx.x == 32) {  // all of them, for all tiles
+      wait_for_previous_kernel();
+      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
+      for (int step = 0; step < kSteps; ++step)
+        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
+                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
+                            weights_arrival);
+    }
+    if (threadIdx.x != 0) return;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         char* input = stages + stage * kStageBytes;
         barrier_wait(empty + stage, parity ^ 1);
-        if (warp == 1) {
-          barrier_arrive_expecting(full + stage, kWeightBytes);
-          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                              full + stage);
-        }
         if (warp == 0) {
           barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
@@ -494,6 +499,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_consta
     float sum[kColumns / 2];
     const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
     int box = 0;  // that is staged next
+    barrier_wait(weights_arrival, 0);
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -510,7 +516,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_consta
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
-        const char* weights_of_step = input + kInputBytes;
+        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
         const MatrixOperand weights =
             matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();

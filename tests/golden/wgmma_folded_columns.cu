@@ -6,11 +6,11 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 227952 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 112 outputs
-//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
+//   grid: 132 blocks of 384 threads, 223888 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 200 positions, each for 192 outputs
+//   pipeline: 8 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   rows of a tile: 4 groups of 16 channels, for 4 neighbouring filter columns
-//   loading: by TMA, 1 step(s) ahead of each of 4 warps
+//   loading: 4 team(s) of 1 warp(s), 7 pixel(s) of a lane in flight
 //   storing: runs, as vectors
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
@@ -55,24 +55,6 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
       : "memory");
-}
-
-// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
-struct alignas(64) TensorMap {
-  unsigned long long words[16];
-};
-
-// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
-// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
-// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
-// swizzled.
-
-__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                         Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
 }
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
@@ -133,17 +115,6 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-
 // Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
 
 constexpr int kWarpgroupWarps = 4;
@@ -168,6 +139,23 @@ __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
+}
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
@@ -234,22 +222,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][200] += a[64][8] * b[200][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[60], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %62, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n120k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %102, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n200k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99\n"
       "},\n"
-      "%60, %61, accumulate, 1, 1;\n"
+      "%100, %101, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -261,25 +252,15 @@ __device__ __forceinline__ void multiply(float (&sum)[60], MatrixOperand a, Matr
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
-      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59])
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
+      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
+      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
+      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
+      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
+      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99])
       : "l"(a), "l"(b), "r"(accumulate));
-}
-
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -310,59 +291,55 @@ constexpr int kWarpK = 4;  // channels of a warp, each with a row of every group
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 120;
-constexpr int kWindow = 112;
+constexpr int kColumns = 200;
+constexpr int kWindow = 192;
 constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 258;
-constexpr int kTilesOfPlane = 586;
-constexpr int kTiles = 4688;
+constexpr int kTilesOfPlane = 342;
+constexpr int kTiles = 2736;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 8;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 10;
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 20;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 16;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 121;
-constexpr int kRunBytes = 15488;
-constexpr int kWeightBytes = 16384;
-constexpr int kInputBytes = 15488;
-constexpr int kStageBytes = 31872;
-constexpr int kStages = 4;
+constexpr int kUnits = 8;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 201;
+constexpr int kRunBytes = 12864;
+constexpr int kWeightBytes = 8192;
+constexpr int kInputBytes = 12864;
+constexpr int kStageBytes = 21056;
+constexpr int kStages = 8;
 
-// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kCopySlots = 4;  // of all producer warps
-constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 128;  // elements of a channel's copy
-constexpr int kRawRunElements = 4096;
-constexpr int kRawBytes = 16384;  // of a step
-constexpr int kRawFirstByte = 127488;
-constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
-constexpr int kLoadItems = 4;
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
+constexpr int kLoadItems = 7;
+constexpr int kLoadBatch = 7;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerRegisters = 240;
-constexpr int kConsumerRegisters = 128;
-constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
-constexpr int kStagingPitch = 136;
-constexpr int kStagingElements = 1088;  // of a warp
+constexpr int kProducerRegisters = 168;
+constexpr int kConsumerRegisters = 168;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
+constexpr int kStagingPitch = 216;
+constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kFoldHalo = 4;  // places for sums of outputs before the run
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 28;
-constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 193024;
-constexpr int kBarriersFirstByte = 227840;
+constexpr int kStoreVectors = 48;
+constexpr int kStoreSteps = 2;
+constexpr int kStagingFirstByte = 168448;
+constexpr int kBarriersFirstByte = 223744;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
-static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS > kFoldedColumns ? kS - kFoldedColumns : 0) * kDilationW +
@@ -376,18 +353,16 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kFoldHalo + kColumns + kAlignmentPadding);
 static_assert(kFoldHalo >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 227952);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 223888);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
-//   kRawFirstByte       pixels as they lie in x, kCopiesAhead steps of each producer warp
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
 //   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
@@ -436,94 +411,65 @@ __device__ __forceinline__ void read_sums(float (&value)[kStoreElements], const 
   }
 }
 
-// A producer warp's way through the steps of a block's tiles: it takes every fourth.
-struct WarpSteps {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
-__device__ __forceinline__ int first_element(int run_first, int r) {
-  const int row = run_first / kQ, column = run_first - row * kQ;
-  const int first_column = column * kStrideW - kPadLeft;
-  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
-  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-}
-
-// Copies the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
-__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSteps& at, int lane, char* raw,
-                                            Barrier* copied) {
-  if (lane != 0) return;
-  const Tile tile(at.number);
-  const int step = at.step;
-#pragma unroll
-  for (int run = 0; run < kRuns; ++run) {
-    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
-    tensor_copy_2d_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-                             first_element(tile.first_output + run * kWindow, step % kR),
-                             (tile.n * kGroups + tile.group) * kChannels + step / kR * kChunkChannels, copied);
-  }
-}
-
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
-                                            char* run) {
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
+// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = first_element(run_first, r);
-#pragma unroll 4
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int row = row_first + (column_first + pixel) / kPitch;
-    const int column = (column_first + pixel) % kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-    const Element* source = raw + (valid ? h * kW + w - first : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+#pragma unroll 1
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    Element value[kLoadBatch][kChunkChannels];
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
+      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
+      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
+      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
+      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
+      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
+      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
+      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
+    }
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const Element* const channel = value + slice * kOperandChannels;
-      const uint4 operand =
-          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
-          __float_as_uint(channel[3]));
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
+      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+#pragma unroll
+      for (int slice = 0; slice < kSlices; ++slice)
+        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages + kCopySlots;  // one of each consumer warpgroup
+  Barrier* const multiplied = empty + kStages;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -535,20 +481,6 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
-  }
-  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
-  if (warp < kProducerWarps) {
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    if (lane == 0) {
-      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
-      barrier_init_visible();
-    }
-    __syncwarp();
-    WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
-      if (!ahead.done())
-        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-                    copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -562,43 +494,42 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies those of its next steps as they lie in x.
-    grow_registers_to<kProducerRegisters>();
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + kCopySlots), now(warp);
-    if (lane == 0) wait_for_previous_kernel();
-    stage = warp;
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    if (member == 0 && lane == 0) wait_for_previous_kernel();
+    int turn = 0;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+      const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      if (lane == 0) {
-        barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
-      }
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    step % kR, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += kProducerWarps;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
+      for (int step = 0; step < kSteps; ++step) {
+        if (turn == team) {
+          const int c_first = step / kR * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+          if (member == 0 && lane == 0) {
+            barrier_arrive_expecting(full + stage, kWeightBytes);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
+          }
+#pragma unroll 1
+          for (int run = 0; run < kRuns; ++run)
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
+        }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        next_stage();
+      }
     }
   } else {
     // A consumer warpgroup: all rows of a tile, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
@@ -633,13 +564,9 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0..3 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 242, 1);  // s0..3 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 484, 1);  // s0..3 c16..23
-        multiply(sum, weights + 6 * kBlockK, pixels + 726, 1);  // s0..3 c24..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // s1..4 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 243, 1);  // s1..4 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 485, 1);  // s1..4 c16..23
-        multiply(sum, weights + 14 * kBlockK, pixels + 727, 1);  // s1..4 c24..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 402, 1);  // s0..3 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1..4 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 403, 1);  // s1..4 c8..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -747,7 +674,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
           }
         }
       } else {
-#pragma unroll 4
+#pragma unroll 1
         for (int k = 0; k < kWarpK; ++k) {
           if (k_first + k >= kGroupK) break;
           const int plane = plane_first + k_first + k;
@@ -789,9 +716,9 @@ constexpr int kRowTaps = 2;  // of a filter row
 constexpr int kLastColumn = 1;  // the last tap's first
 constexpr int kBlockRows = 64;  // of a tile
 constexpr int kWarpK = 4;  // channels that a warp of the convolution multiplies
-constexpr int kSlices = 8;
-constexpr int kSteps = 10;
-constexpr int kUnits = 16;  // of a step
+constexpr int kSlices = 4;
+constexpr int kSteps = 20;
+constexpr int kUnits = 8;  // of a step
 constexpr int kPackedSlices = 16;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w

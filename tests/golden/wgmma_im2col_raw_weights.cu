@@ -6,11 +6,12 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 215168 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 56 positions, each for 56 outputs
+//   grid: 128 blocks of 384 threads, 206992 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 104 positions, each for 104 outputs
 //   pipeline: 8 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   loading: as operand rows, by TMA in im2col mode
 //   storing: vectors of channels
+//   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step as they lie in w
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -206,27 +207,33 @@ __device__ __forceinline__ void store_if(void* y, unsigned short value, bool val
       : "memory");
 }
 
-// sum[64][56] += a[64][8] * b[56][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[28], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[52], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %30, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n56k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %54, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
+      "%48, %49, %50, %51\n"
       "},\n"
-      "%28, %29, accumulate, 1, 1;\n"
+      "%52, %53, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
       "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27])
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
+      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
+      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
+      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -255,9 +262,9 @@ constexpr int kInputStrideW = 1024;
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 4;
-constexpr int kRuns = 2;
-constexpr int kColumns = 56;
-constexpr int kWindow = 56;
+constexpr int kRuns = 1;
+constexpr int kColumns = 104;
+constexpr int kWindow = 104;
 constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 14;
 constexpr int kTilesOfPlane = 2;
@@ -270,17 +277,17 @@ constexpr int kSteps = 32;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 8;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 56;
+constexpr int kRunPixels = 104;
 constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 7168;
-constexpr int kIm2colBytes = 14336;  // of a step
-constexpr int kRunBytes = 7168;
+constexpr int kPhaseBytes = 13312;
+constexpr int kIm2colBytes = 13312;  // of a step
+constexpr int kRunBytes = 13312;
 constexpr int kWeightBytes = 8192;
-constexpr int kInputBytes = 14336;
-constexpr int kWeightOffset = 14336;  // bytes from a stage's start
+constexpr int kInputBytes = 13312;
+constexpr int kWeightOffset = 13312;  // bytes from a stage's start
 constexpr int kTaps = 1;
 constexpr int kWeightRowBytes = 128;  // of an output channel
-constexpr int kStageBytes = 22528;
+constexpr int kStageBytes = 21504;
 constexpr int kStages = 8;
 
 // The block
@@ -288,7 +295,7 @@ constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 168;
-constexpr int kConsumerRegisters = 96;
+constexpr int kConsumerRegisters = 120;
 constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
@@ -298,11 +305,11 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kStagingFirstByte = 180224;
-constexpr int kBarriersFirstByte = 215040;
+constexpr int kStagingFirstByte = 172032;
+constexpr int kBarriersFirstByte = 206848;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
 static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
@@ -316,16 +323,17 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 215168);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 206992);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals       who arrives                              who waits
-//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -353,7 +361,7 @@ using StoreVector = uint4;  // kStoreVector channels of y
 // im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
-  const int first = run_first < kPlane ? run_first : 0;
+  const int first = run_first;
   const int image = tile.n, row = first / kQ, column = first - row * kQ;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
@@ -369,6 +377,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const multiplied = empty + kStages;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -376,8 +385,9 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kFullArrivals);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 1);
     }
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   __syncthreads();
@@ -419,11 +429,19 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto skip_tile = [&] {  // the other warpgroup's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
       float channel_bias[2];
 #pragma unroll
@@ -431,6 +449,9 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
         const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
+      // In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase
+      // t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
@@ -450,12 +471,17 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
         multiply_commit();
         multiply_wait<1>();
         if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.

@@ -6,10 +6,10 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 230504 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 144 positions, each for 140 outputs
-//   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and all filter rows
-//   loading: 2 team(s) of 2 warp(s), 4 pixel(s) of a lane in flight
+//   grid: 132 blocks of 384 threads, 228744 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 208 positions, each for 200 outputs
+//   pipeline: 7 stages of 4 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 5 pixel(s) of a lane in flight
 //   storing: vectors of channels
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: all in shared memory
@@ -243,23 +243,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][144] += a[64][8] * b[144][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][208] += a[64][8] * b[208][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[72], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %74, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n144k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %106, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n208k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67, %68, %69, %70, %71\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103\n"
       "},\n"
-      "%72, %73, accumulate, 1, 1;\n"
+      "%104, %105, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -273,7 +275,13 @@ __device__ __forceinline__ void multiply(float (&sum)[72], MatrixOperand a, Matr
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
       "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
       "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
-      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71])
+      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
+      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
+      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
+      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
+      "+f"(sum[102]), "+f"(sum[103])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -303,52 +311,52 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 144;
-constexpr int kWindow = 140;
+constexpr int kColumns = 208;
+constexpr int kWindow = 200;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
-constexpr int kTilesOfPlane = 6;
-constexpr int kTiles = 384;
+constexpr int kTilesOfPlane = 4;
+constexpr int kTiles = 256;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 8;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 1;
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 2;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 72;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 204;
-constexpr int kRunBytes = 26112;
-constexpr int kWeightBytes = 73728;
-constexpr int kInputBytes = 26112;
-constexpr int kStageBytes = 26112;
-constexpr int kStages = 5;
+constexpr int kUnits = 36;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 268;
+constexpr int kRunBytes = 17152;
+constexpr int kWeightBytes = 36864;
+constexpr int kInputBytes = 17152;
+constexpr int kStageBytes = 17152;
+constexpr int kStages = 7;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 2;
-constexpr int kTeams = 2;
-constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
-constexpr int kLoadItems = 7;
-constexpr int kLoadBatch = 4;  // items of a warp in flight
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
+constexpr int kLoadItems = 9;
+constexpr int kLoadBatch = 5;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kProducerRegisters = 216;
-constexpr int kConsumerRegisters = 144;
-constexpr int kFullArrivals = 2;  // for a stage: each warp of a team
-constexpr int kStoreColumns = 48;  // positions of a consumer that are staged at a time
+constexpr int kProducerRegisters = 152;
+constexpr int kConsumerRegisters = 176;
+constexpr int kFullArrivals = 1;  // for a stage: each warp of a team
+constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
-constexpr int kStagingElements = 816;  // of a warp
+constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kStoreVector = 4;  // channels
 constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
-constexpr int kStoreSteps = 6;
-constexpr int kStoreBatch = 6;  // of these at a time
-constexpr int kWeightsFirstByte = 130560;
-constexpr int kStagingFirstByte = 204288;
-constexpr int kBarriersFirstByte = 230400;
+constexpr int kStoreSteps = 8;
+constexpr int kStoreBatch = 8;  // of these at a time
+constexpr int kWeightsFirstByte = 120064;
+constexpr int kStagingFirstByte = 193792;
+constexpr int kBarriersFirstByte = 228608;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
@@ -364,7 +372,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 230504);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228744);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs
@@ -445,22 +453,6 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
       value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
       value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
-      value[i][16] = load_if<16LL * kInputStrideC>(source, valid);
-      value[i][17] = load_if<17LL * kInputStrideC>(source, valid);
-      value[i][18] = load_if<18LL * kInputStrideC>(source, valid);
-      value[i][19] = load_if<19LL * kInputStrideC>(source, valid);
-      value[i][20] = load_if<20LL * kInputStrideC>(source, valid);
-      value[i][21] = load_if<21LL * kInputStrideC>(source, valid);
-      value[i][22] = load_if<22LL * kInputStrideC>(source, valid);
-      value[i][23] = load_if<23LL * kInputStrideC>(source, valid);
-      value[i][24] = load_if<24LL * kInputStrideC>(source, valid);
-      value[i][25] = load_if<25LL * kInputStrideC>(source, valid);
-      value[i][26] = load_if<26LL * kInputStrideC>(source, valid);
-      value[i][27] = load_if<27LL * kInputStrideC>(source, valid);
-      value[i][28] = load_if<28LL * kInputStrideC>(source, valid);
-      value[i][29] = load_if<29LL * kInputStrideC>(source, valid);
-      value[i][30] = load_if<30LL * kInputStrideC>(source, valid);
-      value[i][31] = load_if<31LL * kInputStrideC>(source, valid);
     }
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
@@ -509,7 +501,7 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kProducerRegisters>();
+    shrink_registers_to<kProducerRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
@@ -545,7 +537,7 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
@@ -578,41 +570,23 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 408, 1);  // r0s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 816, 1);  // r0s0 c16..23
-        multiply(sum, weights + 6 * kBlockK, pixels + 1224, 1);  // r0s0 c24..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 409, 1);  // r0s1 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 817, 1);  // r0s1 c16..23
-        multiply(sum, weights + 14 * kBlockK, pixels + 1225, 1);  // r0s1 c24..31
-        multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 18 * kBlockK, pixels + 410, 1);  // r0s2 c8..15
-        multiply(sum, weights + 20 * kBlockK, pixels + 818, 1);  // r0s2 c16..23
-        multiply(sum, weights + 22 * kBlockK, pixels + 1226, 1);  // r0s2 c24..31
-        multiply(sum, weights + 24 * kBlockK, pixels + 29, 1);  // r1s0 c0..7
-        multiply(sum, weights + 26 * kBlockK, pixels + 437, 1);  // r1s0 c8..15
-        multiply(sum, weights + 28 * kBlockK, pixels + 845, 1);  // r1s0 c16..23
-        multiply(sum, weights + 30 * kBlockK, pixels + 1253, 1);  // r1s0 c24..31
-        multiply(sum, weights + 32 * kBlockK, pixels + 30, 1);  // r1s1 c0..7
-        multiply(sum, weights + 34 * kBlockK, pixels + 438, 1);  // r1s1 c8..15
-        multiply(sum, weights + 36 * kBlockK, pixels + 846, 1);  // r1s1 c16..23
-        multiply(sum, weights + 38 * kBlockK, pixels + 1254, 1);  // r1s1 c24..31
-        multiply(sum, weights + 40 * kBlockK, pixels + 31, 1);  // r1s2 c0..7
-        multiply(sum, weights + 42 * kBlockK, pixels + 439, 1);  // r1s2 c8..15
-        multiply(sum, weights + 44 * kBlockK, pixels + 847, 1);  // r1s2 c16..23
-        multiply(sum, weights + 46 * kBlockK, pixels + 1255, 1);  // r1s2 c24..31
-        multiply(sum, weights + 48 * kBlockK, pixels + 58, 1);  // r2s0 c0..7
-        multiply(sum, weights + 50 * kBlockK, pixels + 466, 1);  // r2s0 c8..15
-        multiply(sum, weights + 52 * kBlockK, pixels + 874, 1);  // r2s0 c16..23
-        multiply(sum, weights + 54 * kBlockK, pixels + 1282, 1);  // r2s0 c24..31
-        multiply(sum, weights + 56 * kBlockK, pixels + 59, 1);  // r2s1 c0..7
-        multiply(sum, weights + 58 * kBlockK, pixels + 467, 1);  // r2s1 c8..15
-        multiply(sum, weights + 60 * kBlockK, pixels + 875, 1);  // r2s1 c16..23
-        multiply(sum, weights + 62 * kBlockK, pixels + 1283, 1);  // r2s1 c24..31
-        multiply(sum, weights + 64 * kBlockK, pixels + 60, 1);  // r2s2 c0..7
-        multiply(sum, weights + 66 * kBlockK, pixels + 468, 1);  // r2s2 c8..15
-        multiply(sum, weights + 68 * kBlockK, pixels + 876, 1);  // r2s2 c16..23
-        multiply(sum, weights + 70 * kBlockK, pixels + 1284, 1);  // r2s2 c24..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 536, 1);  // r0s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 537, 1);  // r0s1 c8..15
+        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 538, 1);  // r0s2 c8..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 29, 1);  // r1s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 565, 1);  // r1s0 c8..15
+        multiply(sum, weights + 16 * kBlockK, pixels + 30, 1);  // r1s1 c0..7
+        multiply(sum, weights + 18 * kBlockK, pixels + 566, 1);  // r1s1 c8..15
+        multiply(sum, weights + 20 * kBlockK, pixels + 31, 1);  // r1s2 c0..7
+        multiply(sum, weights + 22 * kBlockK, pixels + 567, 1);  // r1s2 c8..15
+        multiply(sum, weights + 24 * kBlockK, pixels + 58, 1);  // r2s0 c0..7
+        multiply(sum, weights + 26 * kBlockK, pixels + 594, 1);  // r2s0 c8..15
+        multiply(sum, weights + 28 * kBlockK, pixels + 59, 1);  // r2s1 c0..7
+        multiply(sum, weights + 30 * kBlockK, pixels + 595, 1);  // r2s1 c8..15
+        multiply(sum, weights + 32 * kBlockK, pixels + 60, 1);  // r2s2 c0..7
+        multiply(sum, weights + 34 * kBlockK, pixels + 596, 1);  // r2s2 c8..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -702,9 +676,9 @@ constexpr int kChannels = 32;  // of a group
 constexpr int kGroupK = 48;
 constexpr int kBlockK = 64;  // of a tile
 constexpr int kTilesK = 1;
-constexpr int kSlices = 8;
-constexpr int kSteps = 1;
-constexpr int kUnits = 72;  // of a step
+constexpr int kSlices = 4;
+constexpr int kSteps = 2;
+constexpr int kUnits = 36;  // of a step
 constexpr int kPackedSlices = 8;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w

@@ -6,11 +6,11 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 214112 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 256 positions
-//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   grid: 132 blocks of 384 threads, 228432 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 192 positions, each for 190 outputs
+//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   loading: as operand rows, by TMA in im2col mode
-//   storing: boxes of outputs, by TMA
+//   storing: vectors of channels
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 //   kernels: pack_weights, wgmma
@@ -122,9 +122,6 @@ __device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsig
   return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
 }
 
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Returns when all but the kGroups newest groups of this warpgroup are complete.
@@ -139,17 +136,6 @@ template <int kAccumulators>
 __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
-}
-
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
@@ -213,6 +199,49 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
+// Stores of 16, 8, 4 and 2 bytes, which the address is a multiple of, if valid. No branches: a warp's stores leave one
+// after the other.
+__device__ __forceinline__ void store_if(void* y, uint4 value, bool valid) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %5, 0;\n"
+      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "}" ::"l"(y),
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
+      : "memory");
+}
+__device__ __forceinline__ void store_if(void* y, uint2 value, bool valid) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %3, 0;\n"
+      "@valid st.global.v2.b32 [%0], {%1, %2};\n"
+      "}" ::"l"(y),
+      "r"(value.x), "r"(value.y), "r"(static_cast<int>(valid))
+      : "memory");
+}
+__device__ __forceinline__ void store_if(void* y, unsigned value, bool valid) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "@valid st.global.b32 [%0], %1;\n"
+      "}" ::"l"(y),
+      "r"(value), "r"(static_cast<int>(valid))
+      : "memory");
+}
+__device__ __forceinline__ void store_if(void* y, unsigned short value, bool valid) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "@valid st.global.b16 [%0], %1;\n"
+      "}" ::"l"(y),
+      "h"(value), "r"(static_cast<int>(valid))
+      : "memory");
+}
+
 // Two elements in one register, each rounded to nearest even: bfloat16.
 __device__ __forceinline__ unsigned element_pair(float low, float high) {
   unsigned result;
@@ -230,30 +259,6 @@ __device__ __forceinline__ void store_transposed(void* column, const unsigned (&
                : "memory");
 }
 
-// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
-// are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
-// comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
-// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
-// overwritten. A block that ends must have waited; y is complete when the kernel is.
-
-__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-template <int kGroups>
-__device__ __forceinline__ void bulk_stores_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
-}
-
-// Shared to global copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks and goes on. The box starts
-// at the given indices, which may lie behind the end, not before the start: what it has outside is not written. The
-// first of them counts whole 16 bytes, and so does the tensor's row: what is written are whole ones. The source is a
-// multiple of 128 bytes, of 1024 if the box is swizzled. Groups, waits and the fence of those
-// who wrote the source are as above.
-__device__ __forceinline__ void tensor_copy_to_global(const TensorMap* map, int i0, int i1, int i2, int i3,
-                                                      const void* source) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map),
-               "r"(i0), "r"(i1), "r"(i2), "r"(i3), "r"(static_cast<unsigned>(__cvta_generic_to_shared(source)))
-               : "memory");
-}
-
 // The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
 __device__ __forceinline__ float max_nan(float a, float b) {
   float result;
@@ -261,26 +266,24 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][256] += a[64][16] * b[256][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][192] += a[64][16] * b[192][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[96], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %98, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,\n"
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95\n"
       "},\n"
-      "%128, %129, accumulate, 1, 1, 0, 0;\n"
+      "%96, %97, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -298,13 +301,7 @@ __device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, Mat
       "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
       "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
       "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
-      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
-      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
-      "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
-      "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]),
-      "+f"(sum[126]), "+f"(sum[127])
+      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -346,50 +343,51 @@ constexpr int kInputStrideC = 1;
 constexpr int kInputStrideH = 65536;
 constexpr int kInputStrideW = 64;
 
-// Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other
+// Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
-constexpr int kColumns = 256;
-constexpr int kWindow = 256;
+constexpr int kColumns = 192;
+constexpr int kWindow = 190;
 constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kRunRow = 1024;  // positions of the runs of a row
-constexpr int kTilesOfPlane = 2040;
-constexpr int kTiles = 32640;
+constexpr int kTilesOfPlane = 2744;
+constexpr int kTiles = 43904;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 6;
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 64;
+constexpr int kSteps = 3;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 258;
-constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 17408;
-constexpr int kIm2colBytes = 16512;  // of a step
-constexpr int kRunBytes = 17408;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 17408;
-constexpr int kStageBytes = 29696;
-constexpr int kStages = 5;
+constexpr int kUnits = 24;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 194;
+constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
+constexpr int kPhaseBytes = 25600;
+constexpr int kIm2colBytes = 24832;  // of a step
+constexpr int kRunBytes = 25600;
+constexpr int kWeightBytes = 24576;
+constexpr int kInputBytes = 25600;
+constexpr int kStageBytes = 50176;
+constexpr int kStages = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kProducerRegisters = 120;
-constexpr int kConsumerRegisters = 192;
+constexpr int kProducerRegisters = 168;
+constexpr int kConsumerRegisters = 168;
 constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
-constexpr int kStoreColumns = 128;  // positions of a box
-constexpr int kRowChannels = 64;  // 128 bytes
-constexpr int kBoxRows = 1;  // of a position
-constexpr int kPieceChannels = 8;  // 16 bytes
-constexpr int kStagedBoxes = 2;  // of a consumer
-constexpr int kBoxElements = 8192;
-constexpr int kStagingFirstByte = 148480;
-constexpr int kBarriersFirstByte = 214016;
+constexpr int kStoreColumns = 96;  // positions of a consumer that are staged at a time
+constexpr int kStagingPitch = 72;  // of a position
+constexpr int kStagingElements = 1728;  // of a warp
+constexpr int kStoreVector = 8;  // channels
+constexpr int kVectors = 8;  // of a position
+constexpr int kStorePositions = 16;  // that a consumer writes at a time
+constexpr int kStoreSteps = 6;
+constexpr int kStoreBatch = 6;  // of these at a time
+constexpr int kStagingFirstByte = 200704;
+constexpr int kBarriersFirstByte = 228352;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
@@ -403,15 +401,13 @@ static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 &&
-    kBoxRows * kRowChannels == kInstructionRows);
-static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
+static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 228432);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
-//   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
+//   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
@@ -429,7 +425,7 @@ __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 // taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
-  int first_output;  // of the tile's first run, counted in kP rows of kRunRow
+  int first_output;  // of the tile's first run, counted in a plane of y
   __device__ __forceinline__ explicit Tile(int number) {
     k_tile = number % kTilesK;
     number /= kTilesK;
@@ -440,21 +436,15 @@ struct Tile {
   }
 };
 
-// Where a box has a channel of a position: in rows of 128 bytes of channels, kBoxRows of a position, whose pieces of 16
-// bytes are swizzled as TMA expects it.
-__device__ __forceinline__ int box_place(int position, int channel) {
-  const int row = position * kBoxRows + channel / kRowChannels;
-  const int piece = channel % kRowChannels / kPieceChannels;
-  return row * kRowChannels + (piece ^ row % 8) * kPieceChannels + channel % kPieceChannels;
-}
 
+using StoreVector = uint4;  // kStoreVector channels of y
 
 // Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
 // im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
-  const int image = tile.n, row = first / kRunRow, column = first - row * kRunRow;
+  const int image = tile.n, row = first / kQ, column = first - row * kQ;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
     tensor_im2col_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
@@ -463,7 +453,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
 jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_constant__ TensorMap x_map,
-    const uint4* __restrict__ packed_w, const Element* __restrict__ bias, const __grid_constant__ TensorMap y_map) {
+    const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -493,7 +483,6 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
 
   if (warp < kProducerWarps) {
     // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
-    shrink_registers_to<kProducerRegisters>();
     if (lane != 0 || warp > 1) return;
     if (warp == 1) wait_for_previous_kernel();
 #pragma unroll 1
@@ -523,13 +512,10 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
-    int box = 0;  // that is staged next
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
     const auto skip_tile = [&] {  // the other warpgroup's
@@ -564,10 +550,16 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
         multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // s0 c16..31
-        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // s1 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // s1 c16..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // s2 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // s2 c16..31
+        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // s0 c32..47
+        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // s0 c48..63
+        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // s1 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // s1 c16..31
+        multiply(sum, weights + 12 * kBlockK, pixels + 12, 1);  // s1 c32..47
+        multiply(sum, weights + 14 * kBlockK, pixels + 14, 1);  // s1 c48..63
+        multiply(sum, weights + 16 * kBlockK, pixels + 16, 1);  // s2 c0..15
+        multiply(sum, weights + 18 * kBlockK, pixels + 18, 1);  // s2 c16..31
+        multiply(sum, weights + 20 * kBlockK, pixels + 20, 1);  // s2 c32..47
+        multiply(sum, weights + 22 * kBlockK, pixels + 22, 1);  // s2 c48..63
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -584,16 +576,24 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
       if (releases_stage) barrier_arrive(empty + previous_stage);
       skip_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
-      // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
-      // there. What is in no output lies outside of y's map, and stays behind.
+      // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
+      // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
-      const int row = run_first / kRunRow, column_first = run_first - row * kRunRow, image_row = tile.n * kP + row;
-      const int row_of_channels = (tile.group * kGroupK + tile.k_tile * kBlockK + k_consumer) / kRowChannels;
+      const int column_first = run_first % kQ;
+      // Of the run; none if not positive.
+      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
+      const int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
+      const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
+      const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
+          tile.group * kGroupK + k_vector;
+      auto* const y_vector = y + first_element;
+      Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
+      Staged* const staged_lane =
+          staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + transposed_first_row(lane);
+      const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
-        Staged* const staged = staging + (consumer * kStagedBoxes + box) * kBoxElements;
-        if (issues_stores) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
-        warpgroup_sync(1 + consumer);
+        warpgroup_sync(1 + consumer);  // what was staged before has been read
 #pragma unroll
         for (int i = 0; i < kStoreColumns; i += 16) {
           unsigned matrix[4];  // of eight channels by eight positions
@@ -610,19 +610,24 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
             }
             matrix[part] = element_pair(pair[0], pair[1]);
           }
-          store_transposed(staged +
-              box_place(i + transposed_column(lane), warp_first_row(warp) + transposed_first_row(lane)), matrix);
+          store_transposed(staged_lane + i * kStagingPitch, matrix);
         }
-        fence_async_proxy();
         warpgroup_sync(1 + consumer);
-        if (issues_stores) {
-          tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
-          bulk_stores_commit();
+        StoreVector vector[kStoreBatch];
+#pragma unroll
+        for (int i = 0; i < kStoreBatch; ++i)
+          vector[i] = *reinterpret_cast<const StoreVector*>(staged_vector + i * (kStorePositions * kStagingPitch));
+#pragma unroll
+        for (int i = 0; i < kStoreBatch; ++i) {
+          const int position = first + i * kStorePositions + thread / kVectors;
+          const int rows = column_first + position < kPitch ? 0 : 1;
+          const int output = position - rows * kRowPadding;
+          const bool stored =
+              k_vector < kGroupK && column_first + position - rows * kPitch < kQ && output < outputs;
+          store_if(y_vector + static_cast<long long>(output) * (kGroups * kGroupK), vector[i], stored);
         }
-        box = box + 1 == kStagedBoxes ? 0 : box + 1;
       }
     }
-    if (issues_stores) bulk_stores_wait_read<0>();  // before the block ends
   }
 }
 
@@ -635,9 +640,9 @@ constexpr int kChannels = 64;  // of a group
 constexpr int kGroupK = 128;
 constexpr int kBlockK = 64;  // of a tile
 constexpr int kTilesK = 2;
-constexpr int kSlices = 4;
-constexpr int kSteps = 6;
-constexpr int kUnits = 12;  // of a step
+constexpr int kSlices = 8;
+constexpr int kSteps = 3;
+constexpr int kUnits = 24;  // of a step
 constexpr int kPackedSlices = 8;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w

@@ -6,10 +6,10 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 231816 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 56 positions, each for 56 outputs
-//   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and one filter row
-//   loading: by TMA, 1 step(s) ahead of each of 4 warps
+//   grid: 132 blocks of 384 threads, 231176 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 112 outputs
+//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 8 pixel(s) of a lane in flight
 //   storing: runs, by TMA
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: all in shared memory
@@ -18,7 +18,6 @@
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -54,24 +53,6 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
       : "memory");
-}
-
-// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
-struct alignas(64) TensorMap {
-  unsigned long long words[16];
-};
-
-// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
-// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
-// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
-// swizzled.
-
-__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                         Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
 }
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
@@ -172,6 +153,23 @@ __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRow
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
+}
+
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
@@ -244,45 +242,35 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][56] += a[64][8] * b[56][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[28], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[60], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %30, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n56k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %62, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n120k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59\n"
       "},\n"
-      "%28, %29, accumulate, 1, 1;\n"
+      "%60, %61, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
       "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27])
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
+      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
+      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
+      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59])
       : "l"(a), "l"(b), "r"(accumulate));
-}
-
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -311,37 +299,33 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 56;
-constexpr int kWindow = 56;
+constexpr int kColumns = 120;
+constexpr int kWindow = 112;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 57;
-constexpr int kTilesOfPlane = 56;
-constexpr int kTiles = 896;
+constexpr int kTilesOfPlane = 28;
+constexpr int kTiles = 448;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 8;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 6;
-constexpr int kStepRows = 1;  // filter rows of a step
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 8;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 24;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 58;
-constexpr int kRunBytes = 7424;
-constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 7424;
-constexpr int kStageBytes = 7424;
-constexpr int kStages = 5;
+constexpr int kUnits = 18;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 236;
+constexpr int kRunBytes = 7552;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 7552;
+constexpr int kStageBytes = 7552;
+constexpr int kStages = 7;
 
-// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kCopySlots = 4;  // of all producer warps
-constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 64;  // elements of a channel's copy
-constexpr int kRawRunElements = 2048;
-constexpr int kRawBytes = 8192;  // of a step
-constexpr int kRawFirstByte = 184576;
-constexpr int kLoadItemsOfPhase = 2;  // 32 pixels each
-constexpr int kLoadItems = 2;
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
+constexpr int kLoadItems = 8;
+constexpr int kLoadBatch = 8;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -349,20 +333,20 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 240;
-constexpr int kConsumerRegisters = 96;
-constexpr int kFullArrivals = 1;  // for a stage: the warp that converts pixels
-constexpr int kStagingPitch = 56;
-constexpr int kStagingElements = 448;  // of a warp
+constexpr int kConsumerRegisters = 128;
+constexpr int kFullArrivals = 1;  // for a stage: each warp of a team
+constexpr int kStagingPitch = 120;
+constexpr int kStagingElements = 960;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 14;
-constexpr int kWeightsFirstByte = 37120;
-constexpr int kStagingFirstByte = 217344;
-constexpr int kBarriersFirstByte = 231680;
+constexpr int kStoreVectors = 28;
+constexpr int kWeightsFirstByte = 52864;
+constexpr int kStagingFirstByte = 200320;
+constexpr int kBarriersFirstByte = 231040;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
-static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
@@ -374,19 +358,17 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 56 <= 231816);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 231176);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs
 //   kWeightsFirstByte   weights of all steps
-//   kRawFirstByte       pixels as they lie in x, kCopiesAhead steps of each producer warp
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
 //   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
 //   weights_arrival         1                TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
@@ -424,94 +406,57 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// A producer warp's way through the steps of a block's tiles: it takes every fourth.
-struct WarpSteps {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
-__device__ __forceinline__ int first_element(int run_first, int r) {
-  const int row = run_first / kQ, column = run_first - row * kQ;
-  const int first_column = column * kStrideW - kPadLeft;
-  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
-  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-}
-
-// Copies the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
-__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSteps& at, int lane, char* raw,
-                                            Barrier* copied) {
-  if (lane != 0) return;
-  const Tile tile(at.number);
-  const int step = at.step;
-#pragma unroll
-  for (int run = 0; run < kRuns; ++run) {
-    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
-    tensor_copy_2d_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-                             first_element(tile.first_output + run * kWindow, step % kR),
-                             (tile.n * kGroups + tile.group) * kChannels + step / kR * kChunkChannels, copied);
-  }
-}
-
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
-                                            char* run) {
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
+// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = first_element(run_first, r);
-#pragma unroll 4
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int row = row_first + (column_first + pixel) / kPitch;
-    const int column = (column_first + pixel) % kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-    const Element* source = raw + (valid ? h * kW + w - first : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+#pragma unroll 1
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    Element value[kLoadBatch][kChunkChannels];
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+    }
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const Element* const channel = value + slice * kOperandChannels;
-      const uint4 operand =
-          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
-          __float_as_uint(channel[3]));
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
+      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+#pragma unroll
+      for (int slice = 0; slice < kSlices; ++slice)
+        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages + kCopySlots;
+  Barrier* const weights_arrival = empty + kStages;
   Barrier* const multiplied = weights_arrival + 1;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
@@ -526,20 +471,6 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
-  if (warp < kProducerWarps) {
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    if (lane == 0) {
-      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
-      barrier_init_visible();
-    }
-    __syncwarp();
-    WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
-      if (!ahead.done())
-        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-                    copied + slot);
-  }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
@@ -552,8 +483,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies those of its next steps as they lie in x.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     grow_registers_to<kProducerRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
@@ -563,28 +493,30 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
                             reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
                             weights_arrival);
     }
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + kCopySlots), now(warp);
-    stage = warp;
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    int turn = 0;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+      const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
 #pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    step % kR, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += kProducerWarps;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
+      for (int step = 0; step < kSteps; ++step) {
+        if (turn == team) {
+          const int c_first = step * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+#pragma unroll 1
+          for (int run = 0; run < kRuns; ++run)
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
+        }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        next_stage();
+      }
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
@@ -626,18 +558,15 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
             matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 116, 1);  // s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 232, 1);  // s0 c16..23
-        multiply(sum, weights + 6 * kBlockK, pixels + 348, 1);  // s0 c24..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 117, 1);  // s1 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 233, 1);  // s1 c16..23
-        multiply(sum, weights + 14 * kBlockK, pixels + 349, 1);  // s1 c24..31
-        multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // s2 c0..7
-        multiply(sum, weights + 18 * kBlockK, pixels + 118, 1);  // s2 c8..15
-        multiply(sum, weights + 20 * kBlockK, pixels + 234, 1);  // s2 c16..23
-        multiply(sum, weights + 22 * kBlockK, pixels + 350, 1);  // s2 c24..31
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 57, 1);  // r1s0 c0..7
+        multiply(sum, weights + 8 * kBlockK, pixels + 58, 1);  // r1s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 59, 1);  // r1s2 c0..7
+        multiply(sum, weights + 12 * kBlockK, pixels + 114, 1);  // r2s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 115, 1);  // r2s1 c0..7
+        multiply(sum, weights + 16 * kBlockK, pixels + 116, 1);  // r2s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -664,6 +593,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
       Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        const int column_first = run_first % kQ + accumulator_column(lane);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
             staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
@@ -671,16 +601,13 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
         if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 8; ++i) {
-          float2 pair;
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float value = sum[accumulator_index(i, half, e)];
-            value += channel_bias[half];
-            value = activate(value);
-            (e == 0 ? pair.x : pair.y) = value;
-          }
-          *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
+        for (int i = 0; i < kColumns / 4; ++i) {
+          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
+          float value = sum[accumulator_index(i / 2, half, i % 2)];
+          value += channel_bias[half];
+          value = activate(value);
+          if (column < kQ - column_first) staged_lane[column] = value;
+          if (column >= kPitch - column_first) staged_lane[column - kRowPadding] = value;
         }
         fence_async_proxy();
         __syncwarp();
@@ -732,9 +659,9 @@ constexpr int kChannels = 64;  // of a group
 constexpr int kGroupK = 64;
 constexpr int kBlockK = 64;  // of a tile
 constexpr int kTilesK = 1;
-constexpr int kSlices = 8;
-constexpr int kSteps = 6;
-constexpr int kUnits = 24;  // of a step
+constexpr int kSlices = 2;
+constexpr int kSteps = 8;
+constexpr int kUnits = 18;  // of a step
 constexpr int kPackedSlices = 16;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w
@@ -746,7 +673,6 @@ constexpr int kWordElements = 1;  // that one load reads
 constexpr int kPieceWords = 36;
 constexpr int kPackBatch = 5;  // words of a thread in flight
 constexpr int kPiecePitch = 37;  // elements, an odd number of banks
-constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 
@@ -797,9 +723,9 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu_pack_weights
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
-    const int step = (first_slice + slice) / kSlices * kR + r;
-    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kS, s = row % kS;
+    const int step = (first_slice + slice) / kSlices;
+    const int unit = row * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll

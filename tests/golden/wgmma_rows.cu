@@ -6,11 +6,12 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 112 blocks of 384 threads, 221328 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 40 positions, each for 32 outputs
-//   pipeline: 7 stages of 8 slice(s) of 16 bytes of channels and one filter row
+//   grid: 128 blocks of 384 threads, 205984 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 64 positions, each for 56 outputs
+//   pipeline: 6 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   loading: by TMA, 1 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
+//   schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums
 //   weights: loaded with each step as they lie in w
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -213,26 +214,28 @@ __device__ __forceinline__ unsigned elements_within(int first, int end) {
   return before_end & ~before_first;
 }
 
-// sum[64][40] += a[64][8] * b[40][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][64] += a[64][8] * b[64][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[20], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[32], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %22, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31\n"
       "},\n"
-      "%20, %21, accumulate, 1, 1;\n"
+      "%32, %33, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
-      "+f"(sum[18]), "+f"(sum[19])
+      "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
+      "+f"(sum[30]), "+f"(sum[31])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -259,15 +262,15 @@ constexpr int kInputStrideH = 28;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 128;
-constexpr int kTilesK = 2;
+constexpr int kBlockK = 64;
+constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
-constexpr int kColumns = 40;
-constexpr int kWindow = 32;
+constexpr int kColumns = 64;
+constexpr int kWindow = 56;
 constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 14;
-constexpr int kTilesOfPlane = 7;
-constexpr int kTiles = 112;
+constexpr int kTilesOfPlane = 4;
+constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 8;
@@ -276,23 +279,23 @@ constexpr int kSteps = 16;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 8;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 40;
-constexpr int kRunBytes = 5120;
-constexpr int kWeightBytes = 16384;
-constexpr int kInputBytes = 5120;
-constexpr int kWeightOffset = 5120;  // bytes from a stage's start
+constexpr int kRunPixels = 64;
+constexpr int kRunBytes = 8192;
+constexpr int kWeightBytes = 8192;
+constexpr int kInputBytes = 8192;
+constexpr int kWeightOffset = 8192;  // bytes from a stage's start
 constexpr int kTaps = 1;
 constexpr int kWeightRowBytes = 128;  // of an output channel
-constexpr int kStageBytes = 21504;
-constexpr int kStages = 7;
+constexpr int kStageBytes = 16384;
+constexpr int kStages = 6;
 
 // Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kCopySlots = 4;  // of all producer warps
-constexpr int kRawPitch = 112;  // elements of a channel's copy
-constexpr int kRawRunElements = 3584;
-constexpr int kRawBytes = 14336;  // of a step
-constexpr int kRawFirstByte = 150528;
+constexpr int kRawPitch = 168;  // elements of a channel's copy
+constexpr int kRawRunElements = 5376;
+constexpr int kRawBytes = 21504;  // of a step
+constexpr int kRawFirstByte = 98304;
 constexpr int kLoadItemsOfPhase = 2;  // 32 pixels each
 constexpr int kLoadItems = 2;
 
@@ -302,19 +305,20 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
 constexpr int kProducerRegisters = 240;
-constexpr int kConsumerRegisters = 88;
+constexpr int kConsumerRegisters = 104;
 constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
-constexpr int kStagingPitch = 52;
-constexpr int kStagingElements = 416;  // of a warp
+constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
+constexpr int kStagingPitch = 84;
+constexpr int kStagingElements = 672;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 8;
-constexpr int kStoreVectors = 10;
+constexpr int kStoreVectors = 16;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 207872;
-constexpr int kBarriersFirstByte = 221184;
+constexpr int kStagingFirstByte = 184320;
+constexpr int kBarriersFirstByte = 205824;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
 static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
@@ -328,7 +332,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 221328);
+static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 205984);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
@@ -336,10 +340,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 221328);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals       who arrives                              who waits
-//   full[kStages]       kFullArrivals  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]      kConsumers     consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]  kRuns          TMA, by bytes                            a producer warp, to convert
+//   name                    arrivals       who arrives                              who waits
+//   full[kStages]           kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1              consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]      kRuns          TMA, by bytes                            a producer warp, to convert
+//   pairs[kWarpgroupWarps]  kPairArrivals  a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
@@ -450,6 +455,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const pairs = empty + kStages + kCopySlots;  // one of each pair of warps that add their sums
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -457,8 +463,9 @@ jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kFullArrivals);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 1);
     }
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
   }
   // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
@@ -522,15 +529,25 @@ jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
-    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    // The warpgroups take steps in turn, and with them stages, of which there is an even number.
+    int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
+    if (consumer == 1) next_stage();
+    int exchange_parity = 0;
+    const auto sync_pair = [&] {  // the two warps that have sums of the same outputs
+      barrier_arrive(pairs + warp % kWarpgroupWarps);
+      barrier_wait(pairs + warp % kWarpgroupWarps, exchange_parity);
+      exchange_parity ^= 1;
+    };
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
+      const int own_first = first_turn;
       int previous_stage = 0;
 #pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
+      for (int step = own_first; step < kSteps; step += kConsumers) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a slice of all weights.
@@ -539,20 +556,47 @@ jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__
             swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..7
-        multiply(sum, weights + 2, pixels + 80, 1);  // c8..15
-        multiply(sum, weights + 4, pixels + 160, 1);  // c16..23
-        multiply(sum, weights + 6, pixels + 240, 1);  // c24..31
+        multiply(sum, weights + 0, pixels + 0, step != own_first);  // c0..7
+        multiply(sum, weights + 2, pixels + 128, 1);  // c8..15
+        multiply(sum, weights + 4, pixels + 256, 1);  // c16..23
+        multiply(sum, weights + 6, pixels + 384, 1);  // c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != own_first) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
+        next_stage();
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
+      first_turn = (first_turn + kSteps) % 2;
+      // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
+      // through the memory where its outputs are staged afterwards.
+      float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
+      const float2* const received =
+          reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +
+              lane;
+      __syncwarp();
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (half == consumer) continue;
+#pragma unroll
+        for (int i = 0; i < kColumns / 8; ++i)
+          sent[i * 32] = make_float2(sum[accumulator_index(i, half, 0)], sum[accumulator_index(i, half, 1)]);
+      }
+      sync_pair();
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (half != consumer) continue;
+#pragma unroll
+        for (int i = 0; i < kColumns / 8; ++i) {
+          sum[accumulator_index(i, half, 0)] += received[i * 32].x;
+          sum[accumulator_index(i, half, 1)] += received[i * 32].y;
+        }
+      }
+      sync_pair();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
@@ -564,6 +608,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__
       Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        if (half != consumer) continue;  // the other's
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
             staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -

@@ -32,6 +32,14 @@ int producer_registers(const WgmmaTiling& tiling, int consumer_registers) {
   return std::min(left, tiling.copies_operands() ? WgmmaTiling::kLaunchRegisters : 240) / 8 * 8;
 }
 
+/// Registers of a producer thread besides what its loads bring.
+int address_registers(const WgmmaGeometry& geometry) {
+  if (!geometry.loads_vectors()) return 56;
+  // A vector of several loads has an address and a predicate for each.
+  if (geometry.load_bytes() < 16) return 60;
+  return geometry.problem().input.type == DataType::f32 ? 52 : 56;
+}
+
 }  // namespace
 
 WgmmaRegisters::WgmmaRegisters(const WgmmaGeometry& geometry)
@@ -39,7 +47,7 @@ WgmmaRegisters::WgmmaRegisters(const WgmmaGeometry& geometry)
       consumer_(std::min(wanted_,
                          geometry.tiling().splits_operands() ? kMostSplitConsumerRegisters : kMostConsumerRegisters)),
       producer_(producer_registers(geometry.tiling(), consumer_)),
-      for_loads_(producer_ - (geometry.loads_vectors() && geometry.problem().input.type == DataType::f32 ? 52 : 56)),
+      for_loads_(producer_ - address_registers(geometry)),
       per_load_(!geometry.loads_vectors()    ? geometry.chunk_channels()
                 : geometry.load_bytes() == 2 ? 8
                                              : 4) {}

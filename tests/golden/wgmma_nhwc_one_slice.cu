@@ -6,11 +6,12 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 228456 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 256 positions
-//   pipeline: 6 stages of 1 slice(s) of 16 bytes of channels and all filter rows
-//   loading: 4 team(s) of 1 warp(s), 13 vector(s) of a lane in flight
+//   grid: 132 blocks of 384 threads, 179352 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 256 positions
+//   pipeline: 8 stages of 1 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 2 team(s) of 2 warp(s), 13 vector(s) of a lane in flight
 //   storing: boxes of outputs, by TMA
+//   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: all in shared memory
 //   kernels: pack_weights, wgmma
 
@@ -329,14 +330,14 @@ constexpr int kInputStrideW = 8;
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
-constexpr int kRuns = 2;
+constexpr int kRuns = 1;
 constexpr int kColumns = 256;
 constexpr int kWindow = 256;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 257;
 constexpr int kRunRow = 256;  // positions of the runs of a row
-constexpr int kTilesOfPlane = 128;
-constexpr int kTiles = 2048;
+constexpr int kTilesOfPlane = 256;
+constexpr int kTiles = 4096;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 1;
@@ -349,13 +350,13 @@ constexpr int kRunPixels = 772;
 constexpr int kSlicePitch = 772;  // pixels
 constexpr int kRunBytes = 12352;
 constexpr int kWeightBytes = 10240;
-constexpr int kInputBytes = 24704;
-constexpr int kStageBytes = 24704;
-constexpr int kStages = 6;
+constexpr int kInputBytes = 12352;
+constexpr int kStageBytes = 12352;
+constexpr int kStages = 8;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
+constexpr int kTeamWarps = 2;
+constexpr int kTeams = 2;
 constexpr int kItemPixels = 32;
 constexpr int kLoadItemsOfPhase = 25;  // kItemPixels each
 constexpr int kLoadItems = 25;
@@ -367,20 +368,20 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
-constexpr int kFullArrivals = 1;  // for a stage: each warp of a team
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team
 constexpr int kStoreColumns = 128;  // positions of a box
 constexpr int kRowChannels = 64;  // 128 bytes
 constexpr int kBoxRows = 1;  // of a position
 constexpr int kPieceChannels = 8;  // 16 bytes
 constexpr int kStagedBoxes = 2;  // of a consumer
 constexpr int kBoxElements = 8192;
-constexpr int kWeightsFirstByte = 148224;
-constexpr int kStagingFirstByte = 158720;
-constexpr int kZerosFirstByte = 224256;
-constexpr int kBarriersFirstByte = 228352;
+constexpr int kWeightsFirstByte = 98816;
+constexpr int kStagingFirstByte = 109568;
+constexpr int kZerosFirstByte = 175104;
+constexpr int kBarriersFirstByte = 179200;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
 static_assert(kTeams * kTeamWarps == kProducerWarps);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
@@ -395,7 +396,7 @@ static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns =
     kBoxRows * kRowChannels == kInstructionRows);
 static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 228456);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 179352);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs
@@ -404,10 +405,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 228456);
 //   kZerosFirstByte     pixels of the unit that has no tap
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name             arrivals       who arrives                              who waits
-//   full[kStages]    kFullArrivals  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]   kConsumers     consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival  1              TMA, by bytes                            consumers, once
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1                TMA, by bytes                            consumers, once
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
@@ -480,6 +482,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
   Barrier* const weights_arrival = empty + kStages;
+  Barrier* const multiplied = weights_arrival + 1;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -487,9 +490,10 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kFullArrivals);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 1);
     }
     barrier_init(weights_arrival, 1);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   // What the last unit of a step, which has no partner, is multiplied together with.
@@ -545,15 +549,26 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
     int box = 0;  // that is staged next
     barrier_wait(weights_arrival, 0);
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto skip_tile = [&] {  // the other warpgroup's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
+      // In turn t, from 0, consumer 1 waits for phase t of consumer 0, which goes first, and consumer 0 for phase
+      // t - 1 of consumer 1. Phase -1 counts as complete: a barrier begins with a phase of parity 0.
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
@@ -583,12 +598,17 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
         multiply_commit();
         multiply_wait<1>();
         if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
       // there. What is in no output lies outside of y's map, and stays behind.
@@ -620,8 +640,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
         fence_async_proxy();
         warpgroup_sync(1 + consumer);
         if (issues_stores) {
-          if (row < kP)
-            tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
+          tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
           bulk_stores_commit();
         }
         box = box + 1 == kStagedBoxes ? 0 : box + 1;

@@ -97,8 +97,8 @@ inline constexpr Costs kH200Costs = {
          .unhidden_percent = 20},
     // Began as fits to 6,204 measurements of DeepBench's training set, the documented configurations and KernelBench's
     // level 2 on an H200. On an H100, 2026-11-27, they were fitted again to 10,700 candidates of 286 convolutions, most
-    // of them 1x1 of the networks' list, forward and dx in four modes: choice over best 1.077 before, 1.037 after. Not
-    // fitted again: DRAM's rate, which is an H200's, the clock, and what splits operands.
+    // of them 1x1 of the networks' list, forward and dx in four modes: choice over best 1.093 before, 1.047 after. Not
+    // fitted again: DRAM's rate, which is an H200's, and the clock.
     .wgmma = {.picoseconds_per_cycle = 508,  // of short kernels; power lowers the clock of long ones
               .launches = {.launch = 1'401'620,
                            .pack_weights = 2'867'240,

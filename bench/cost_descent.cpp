@@ -15,9 +15,9 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
-#include <limits>
 #include <numeric>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -7,17 +7,16 @@
 // counts the candidates of `jitconv-dump --emit=candidates` in their order. Output has `entry value` of each entry that
 // changed; what was reached goes to stderr.
 #include <fmt/format.h>
+#include <llvm/Support/CommandLine.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <numeric>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +26,12 @@
 #include "jitconv/spec.h"
 #include "jitconv/target.h"
 #include "tools/check/parallel.h"
+#include "tools/options.h"
+#include "tools/tool.h"
 
 namespace {
 
+namespace cl = llvm::cl;
 using jitconv::ConvSpec;
 using jitconv::Target;
 using jitconv::codegen::candidate_costs;
@@ -114,10 +116,7 @@ std::vector<Convolution> read(std::istream& input, const Target& target) {
   const Costs& costs = jitconv::codegen::costs_of(target);
   for (std::string spec, places; std::getline(input, spec) && std::getline(input, places);) {
     Convolution one{jitconv::parse_spec(spec), {}};
-    const std::vector<std::int64_t> prices = candidate_costs(one.spec, target, costs);
-    std::vector<std::size_t> order(prices.size());  // of enumerate_plans()
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return prices[a] < prices[b]; });
+    const auto order = jitconv::codegen::cheapest_first(candidate_costs(one.spec, target, costs));
     std::istringstream words(places);
     std::size_t place = 0;
     char colon = 0;
@@ -211,33 +210,22 @@ class Descent {
   double least_;
 };
 
-/// The value of an option `--name=value`, or an empty text.
-std::string option(int count, char** arguments, const std::string& name) {
-  const std::string begin = "--" + name + "=";
-  for (int i = 1; i < count; ++i)
-    if (const std::string_view argument = arguments[i]; argument.starts_with(begin))
-      return std::string(argument.substr(begin.size()));
-  return {};
-}
-
 }  // namespace
 
-int main(int count, char** arguments) {
-  try {
-    const std::string arch = option(count, arguments, "arch"), seconds = option(count, arguments, "seconds");
-    std::vector<std::string> tables;
-    std::istringstream names(option(count, arguments, "tables"));
-    for (std::string name; std::getline(names, name, ',');) tables.push_back(name);
-    if (tables.empty()) throw std::runtime_error("--tables=NAME,... says what may change, e.g. --tables=wgmma");
-    const Target target = jitconv::parse_target(arch.empty() ? "sm_90a" : arch);
+int main(int argc, char** argv) {
+  return jitconv::tools::run_tool("cost_descent", [&] {
+    const cl::cat own(jitconv::tools::tool_category());
+    cl::list<std::string> tables("tables", cl::CommaSeparated, cl::OneOrMore, cl::value_desc("name,..."),
+                                 cl::desc("Tables whose entries may change, e.g. wgmma"), own);
+    cl::opt<std::string> arch("arch", cl::init("sm_90a"), cl::desc("Target of the candidates"), own);
+    cl::opt<double> seconds("seconds", cl::init(300), cl::desc("How long to look for better values"), own);
+    jitconv::tools::parse_command_line(argc, argv, "cost_descent: fits cost tables to measured candidates");
+    const Target target = jitconv::parse_target(arch);
     const std::vector<Convolution> convolutions = read(std::cin, target);
-    if (convolutions.empty()) throw std::runtime_error("no convolution has two measured candidates");
-    Descent descent(convolutions, target, tables);
-    descent.run(seconds.empty() ? 300 : std::stod(seconds));
+    if (convolutions.empty()) throw jitconv::tools::UsageError("no convolution has two measured candidates");
+    Descent descent(convolutions, target, {tables.begin(), tables.end()});
+    descent.run(seconds);
     descent.print();
     return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "cost_descent: {}\n", error.what());
-    return 1;
-  }
+  });
 }

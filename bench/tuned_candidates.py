@@ -6,12 +6,14 @@ fit_costs.py.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import pathlib
 import re
 import statistics
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,36 +96,39 @@ def lines_of(plan: str) -> frozenset[str]:
     return frozenset(line.strip() for line in plan.split("; ") if line.strip())
 
 
-def priced(row: Row, candidates: list[Candidate]) -> Row:
-    """The row with times and terms of `candidates`, which are priced but not measured.
+def _places(row: Row, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, int]]:
+    """The row's candidates that are among `candidates`, and their places there.
 
     A recorded plan has the lines that differ between its row's candidates; of the whole plans that have all of them, the
-    one with the fewest others is the same. Of a run, whose plan is not known, it is the cheapest of the family.
-    Candidates that are not found are left out.
+    one with the fewest others is the same. Of a run, whose plan is not known, it is the first of the family.
     """
-    whole = [(lines_of(one.plan), one) for one in candidates]
-    found = []
+    whole = [lines_of(one.plan) for one in candidates]
     for old in row.candidates:
         wanted = {line for line in lines_of(old.plan) if not line.startswith("family: ")}
-        matches = [(len(lines) if wanted else 0, i) for i, (lines, one) in enumerate(whole)
-                   if one.family == old.family and wanted <= lines]
-        match = whole[min(matches)[1]][1] if matches else None
-        if match is not None:
-            found.append(replace(old, modelled=match.modelled, terms=match.terms))
-    return replace(row, candidates=tuple(found))
+        matches = [(len(lines) if wanted else 0, place) for place, lines in enumerate(whole)
+                   if candidates[place].family == old.family and wanted <= lines]
+        if matches:
+            yield old, min(matches)[1]
 
 
-def _dumped(row: Row, dump: str, most: int) -> list[Candidate]:
+def priced(row: Row, candidates: Sequence[Candidate]) -> Row:
+    """The row with times and terms of `candidates`, which are priced but not measured, without those not found there."""
+    found = ((old, candidates[place]) for old, place in _places(row, candidates))
+    return replace(row, candidates=tuple(replace(old, modelled=now.modelled, terms=now.terms) for old, now in found))
+
+
+@functools.cache
+def _dumped(spec: str, arch: str, dump: str, most: int) -> tuple[Candidate, ...]:
     """The cheapest `most` candidates of a row's spec, cheapest first."""
-    spec = re.sub(r"\b(bias|residual)\b(?!=)", r"\1=true", row.spec)
-    command = [dump, f"--spec={spec}", f"--arch={row.arch}", "--emit=candidates", f"--candidates={most}"]
+    spec = re.sub(r"\b(bias|residual)\b(?!=)", r"\1=true", spec)
+    command = [dump, f"--spec={spec}", f"--arch={arch}", "--emit=candidates", f"--candidates={most}"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return [_candidate(one) for one in json.loads(answer.stdout)["candidates"]]
+    return tuple(_candidate(one) for one in json.loads(answer.stdout)["candidates"])
 
 
 def price_anew(row: Row, dump: str, most: int) -> Row:
     """Price a row with jitconv-dump, which is asked for the cheapest `most` candidates."""
-    return priced(row, _dumped(row, dump, most))
+    return priced(row, _dumped(row.spec, row.arch, dump, most))
 
 
 def measured_places(row: Row, dump: str, most: int) -> dict[int, float]:
@@ -131,12 +136,10 @@ def measured_places(row: Row, dump: str, most: int) -> dict[int, float]:
 
     If one was measured more than once, the shortest counts.
     """
-    candidates = _dumped(row, dump, most)
-    numbered = priced(row, [replace(one, modelled=float(place)) for place, one in enumerate(candidates)])
     places: dict[int, float] = {}
-    for one in numbered.measured():
-        place = int(one.modelled)
-        places[place] = min(one.measured or math.inf, places.get(place, math.inf))
+    for old, place in _places(row, _dumped(row.spec, row.arch, dump, most)):
+        if old.measured is not None:
+            places[place] = min(old.measured, places.get(place, math.inf))
     return places
 
 

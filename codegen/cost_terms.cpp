@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 
 #include "codegen/costs/entries.h"
 
@@ -25,9 +24,7 @@ std::vector<std::vector<CostTerm>> cost_terms(const ConvSpec& spec, const Target
   Costs costs = costs_of(target);
   const std::vector<std::int64_t> now = candidate_costs(spec, target, costs);
   if (now.empty()) return terms;
-  std::vector<std::size_t> order(now.size());  // of enumerate_plans()
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return now[a] < now[b]; });
+  const std::vector<std::size_t> order = cheapest_first(now);
   for (const CostEntry& entry : entries_of(costs)) {
     if (*entry.value == 0 || !concerns(entry.name, plans)) continue;
     const std::int64_t value = *entry.value, step = std::max<std::int64_t>(1, value / 32);

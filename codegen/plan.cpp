@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 #include "codegen/activation_gradient/pass.h"
@@ -259,6 +260,13 @@ std::vector<std::int64_t> candidate_costs(const ConvSpec& spec, const Target& ta
   for (const Candidate& candidate : find_candidates(wanted, problem, target, CandidateList::Keep::all, costs).all)
     all.push_back(candidate.cost);
   return all;
+}
+
+std::vector<std::size_t> cheapest_first(const std::vector<std::int64_t>& costs) {
+  std::vector<std::size_t> order(costs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return costs[a] < costs[b]; });
+  return order;
 }
 
 std::string to_string(const ConvPlan& plan) {

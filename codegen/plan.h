@@ -86,6 +86,9 @@ std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target
 /// depend on the tables. None if the output has no elements.
 std::vector<std::int64_t> candidate_costs(const ConvSpec& spec, const Target& target, const Costs& costs);
 
+/// The indices of candidate_costs() in the order of enumerate_plans(): cheapest first, equal ones as they are.
+std::vector<std::size_t> cheapest_first(const std::vector<std::int64_t>& costs);
+
 /// The plan that computes `spec`, which is canonical, in this way.
 ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& candidate);
 

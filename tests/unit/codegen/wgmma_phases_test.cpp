@@ -72,8 +72,7 @@ TEST(WgmmaPhases, TilesMultiplyTheTapsOfTheirPhase) {
   std::set<std::pair<bool, bool>> seen;
   for (const char* layout : {"layout=nhwc", "layout=nchw"})
     for (const WgmmaCandidate& one : wgmma_candidates(gradient(std::string(kChannels) + layout))) {
-      // Of sliced-K, a consumer's first step is not the first.
-      if (!one.tiling.stores_pixels || one.tiling.schedule == WgmmaTiling::Schedule::sliced_k) continue;
+      if (!one.tiling.stores_pixels) continue;
       const WgmmaGeometry geometry = one.geometry();
       const bool nchw = one.problem.phases.columns_innermost;
       EXPECT_EQ(geometry.tile_phases(), nchw ? 2 : 4);
@@ -85,7 +84,10 @@ TEST(WgmmaPhases, TilesMultiplyTheTapsOfTheirPhase) {
       const auto multiplications = static_cast<std::int64_t>(test::count(text, "multiply(sum, weights"));
       const std::int64_t taps = skips ? geometry.met_taps() : geometry.taps();
       EXPECT_EQ(multiplications, taps * one.tiling.pipeline.slices / 2) << to_string(one.plan);
-      EXPECT_EQ(static_cast<std::int64_t>(test::count(text, "step != 0);")), skips ? geometry.tile_phases() : 1)
+      // Each consumer of sliced-K begins with a step of its own.
+      const bool sliced = one.tiling.schedule == WgmmaTiling::Schedule::sliced_k;
+      EXPECT_EQ(static_cast<std::int64_t>(test::count(text, sliced ? "step != own_first);" : "step != 0);")),
+                skips ? geometry.tile_phases() : 1)
           << "the first multiplication of a tile's first step does not add";
     }
   EXPECT_EQ(seen.size(), 4) << "of both layouts, with and without";

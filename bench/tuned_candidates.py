@@ -1,7 +1,7 @@
 """Measured candidates of the cost model: read from files, priced anew, and compared with what the model chose.
 
-Files are of `jitconv-run --tune --json=FILE`, or of runs that have a family and a time for each convolution. The fit is in
-fit_costs.py.
+Files are of `jitconv-run --tune --json=FILE`, or of runs that have a family and a time for each convolution. The fit is
+in fit_costs.py.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def lines_of(plan: str) -> frozenset[str]:
 def _places(row: Row, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, int]]:
     """The row's candidates that are among `candidates`, and their places there.
 
-    A recorded plan has the lines that differ between its row's candidates; of the whole plans that have all of them, the
-    one with the fewest others is the same. Of a run, whose plan is not known, it is the first of the family.
+    A recorded plan has the lines that differ between its row's candidates; of the whole plans that have all of them,
+    the one with the fewest others is the same. Of a run, whose plan is not known, it is the first of the family.
     """
     whole = [lines_of(one.plan) for one in candidates]
     for old in row.candidates:
@@ -112,7 +112,7 @@ def _places(row: Row, candidates: Sequence[Candidate]) -> Iterator[tuple[Candida
 
 
 def priced(row: Row, candidates: Sequence[Candidate]) -> Row:
-    """The row with times and terms of `candidates`, which are priced but not measured, without those not found there."""
+    """The row with times and terms of `candidates`, which are priced but not measured; without what is not there."""
     found = ((old, candidates[place]) for old, place in _places(row, candidates))
     return replace(row, candidates=tuple(replace(old, modelled=now.modelled, terms=now.terms) for old, now in found))
 

@@ -10,14 +10,15 @@
 
 namespace jitconv::codegen {
 
-/// Shorter sums have a smaller error in a loop of FMAs.
-inline constexpr std::int64_t kFewestSplitProducts = 128;
+/// Shorter sums may have a smaller error in a loop of FMAs.
+inline constexpr std::int64_t kFewestSplitProducts = 64;
 
 /// Multiplications, of eight products each, that truncating accumulators may take before they are added to fp32 sums,
 /// so that the error stays below that of an FMA loop, which grows with the number of products: docs/accuracy.md.
 constexpr int longest_promotion_interval(std::int64_t products) {
-  constexpr std::int64_t kFewest = 3, kMost = 8, kProducts = 144;
-  return static_cast<int>(std::clamp(products / kProducts, kFewest, kMost));
+  const std::int64_t of_short_sum = std::max<std::int64_t>(products / 32 - 1, 1),
+                     of_long_sum = std::clamp<std::int64_t>(products / 144, 3, 8);
+  return static_cast<int>(std::min(of_short_sum, of_long_sum));
 }
 
 /// What explain() says of them.

@@ -7,6 +7,14 @@
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
+namespace {
+
+/// A step is two multiplications or more, which shorter sums must not take before they are promoted.
+constexpr std::int64_t kFewestSplitPixels = 96;
+static_assert(longest_promotion_interval(kFewestSplitPixels) == 2 &&
+              longest_promotion_interval(kFewestSplitPixels - 1) == 1);
+
+}  // namespace
 
 std::string wgrad_wgmma::obstacle(const Problem& problem, const Target& target) {
   if (problem.reduction != Reduction::pixels) return "the sums run over taps";
@@ -15,9 +23,9 @@ std::string wgrad_wgmma::obstacle(const Problem& problem, const Target& target) 
   if (problem.arithmetic == Arithmetic::fp32) return "math=ieee takes FMA";
   // At most as many products as either tensor has pixels meet in a tap.
   const std::int64_t pixels = problem.n * std::min(problem.input_plane(), problem.output_plane());
-  if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts)
+  if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitPixels)
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
-                       pixels, kFewestSplitProducts);
+                       pixels, kFewestSplitPixels);
   if (problem.n == 0) return "there are no images";
   if (problem.taps() > kMostTaps) return fmt::format("filters of {} taps, at most {}", problem.taps(), kMostTaps);
   return {};

@@ -233,7 +233,8 @@ std::string_view to_string(Numbers numbers) {
 
 std::vector<codegen::ConvPlan> fp32_plans(const Target& target) {
   std::vector<codegen::ConvPlan> longest;
-  for (const char* text : {"input=1,16,22,42 weight=64,16,3,3", "input=1,144,17,18 weight=64,144,5,1",
+  for (const char* text : {"input=2,64,20,30 weight=40,64,1,1", "input=1,8,40,60 weight=32,8,3,3",
+                           "input=1,16,22,42 weight=64,16,3,3", "input=1,144,17,18 weight=64,144,5,1",
                            "input=2,128,9,30 weight=32,128,1,1 input_layout=nhwc output_layout=nhwc",
                            "input=2,16,11,12 weight=24,16,1,3 operation=weight_gradient",
                            "input=2,40,16,42 weight=40,40,1,1 operation=weight_gradient"}) {

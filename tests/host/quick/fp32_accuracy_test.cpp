@@ -15,7 +15,7 @@ TEST(QuickFp32Accuracy, IsThatOfAnFmaLoop) {
   const FreshCache cache("fp32-accuracy");
   tools::HostDevice device{Target::host()};
   const std::vector<codegen::ConvPlan> plans = fp32_plans(Target::host(parse_target("sm_90a")));
-  ASSERT_EQ(plans.size(), 5u);
+  ASSERT_EQ(plans.size(), 7u);
   for (const codegen::ConvPlan& plan : plans) {
     const Kernel kernel = runtime::compile_plan(plan);
     for (const Numbers numbers : kAllNumbers) {

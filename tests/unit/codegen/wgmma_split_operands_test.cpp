@@ -41,17 +41,20 @@ int interval_of(const std::string& text) {
 }
 
 TEST(WgmmaSplitOperands, ServeSumsOfEnoughProductsUnlessMathIsIeee) {
-  EXPECT_NE(test::why_not(Family::wgmma, "input=2,14,20,30 weight=64,14,3,3").find("sums of 126 products"),
+  EXPECT_NE(test::why_not(Family::wgmma, "input=2,7,20,30 weight=64,7,3,3").find("sums of 63 products"),
             std::string::npos);
   EXPECT_NE(test::why_not(Family::wgmma, "input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math is ieee"),
             std::string::npos);
-  for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1")))
+  for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,64,20,30 weight=64,64,1,1")))
     EXPECT_TRUE(one.tiling.splits_operands());
   for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1 math=tf32")))
     EXPECT_FALSE(one.tiling.splits_operands());
 }
 
 TEST(WgmmaSplitOperands, ArePromotedMoreOftenInShortSums) {
+  EXPECT_EQ(interval_of("input=2,64,20,30 weight=64,64,1,1"), 1);
+  EXPECT_EQ(interval_of("input=2,95,20,30 weight=64,95,1,1"), 1);
+  EXPECT_EQ(interval_of("input=2,96,20,30 weight=64,96,1,1"), 2);
   EXPECT_EQ(interval_of("input=2,128,20,30 weight=64,128,1,1"), 3);
   EXPECT_EQ(interval_of("input=2,16,20,30 weight=64,16,3,3"), 3);
   EXPECT_EQ(interval_of("input=2,64,20,30 weight=64,64,3,3"), 4);

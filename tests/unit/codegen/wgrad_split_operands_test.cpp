@@ -68,22 +68,22 @@ std::string why_not(const std::string& text) {
 }
 
 TEST(WgradSplitOperands, ServeSumsOfEnoughPixelsUnlessMathIsIeee) {
-  EXPECT_NE(why_not("input=1,64,9,14 weight=64,64,1,1").find("sums of 126 products"), std::string::npos);
+  EXPECT_NE(why_not("input=1,64,5,19 weight=64,64,1,1").find("sums of 95 products"), std::string::npos);
   EXPECT_NE(why_not("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math=ieee"), std::string::npos);
   EXPECT_NE(why_not("input=2,8,20,30 weight=12,8,3,3").find("12 output channels"), std::string::npos);
-  for (const SplitCandidate& one : candidates_for("input=1,64,8,16 weight=64,64,1,1"))
+  for (const SplitCandidate& one : candidates_for("input=1,64,8,12 weight=64,64,1,1"))
     EXPECT_TRUE(one.tiling.splits_operands);
   for (const char* math : {"math=tf32", "dtype=f16", "dtype=bf16 layout=nhwc"})
     for (const SplitCandidate& one : candidates_for(std::string("input=2,64,20,32 weight=64,64,3,3 ") + math))
       EXPECT_FALSE(one.tiling.splits_operands) << math;
 }
 
-// Few pixels and channels do not fill the tiles of tensor cores.
-TEST(WgradSplitOperands, LeaveSmallGradientsToFma) {
+TEST(WgradSplitOperands, LeaveShortSumsToFma) {
   const auto family = [](const char* text) {
     return make_plan(parse_spec(std::string(text) + " operation=weight_gradient"), parse_target("sm_90a")).family();
   };
-  EXPECT_EQ(family("input=1,16,12,12 weight=16,16,3,3"), Family::wgrad);
+  EXPECT_EQ(family("input=1,16,11,10 weight=16,16,3,3"), Family::wgrad);
+  EXPECT_EQ(family("input=1,16,14,14 weight=16,16,3,3"), Family::wgrad_wgmma);
   EXPECT_EQ(family("input=8,64,512,1024 weight=128,64,3,3"), Family::wgrad_wgmma);
   EXPECT_EQ(family("input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3"), Family::wgrad_wgmma);
 }
@@ -94,6 +94,7 @@ TEST(WgradSplitOperands, ArePromotedMoreOftenInShortSums) {
     for (const SplitCandidate& one : candidates_for(text)) most = std::max(most, one.tiling.promotion_interval());
     return most;
   };
+  EXPECT_EQ(longest("input=1,16,8,12 weight=32,16,1,1"), 2);
   EXPECT_EQ(longest("input=1,16,8,64 weight=32,16,1,1"), 3);
   EXPECT_EQ(longest("input=1,16,12,64 weight=32,16,1,1"), 4);
   EXPECT_EQ(longest("input=4,16,64,64 weight=32,16,1,1"), 8);
@@ -134,7 +135,7 @@ TEST(WgradSplitOperands, AreNotRoundedBeforeTheyAreSplit) {
 
 RC_GTEST_PROP(WgradSplitOperandsProperty, StepsArePromotedWithinTheInterval, ()) {
   for (const SplitCandidate& one : gradients_that_split(*test::valid_specs({}))) {
-    RC_ASSERT(one.tiling.splits_operands && one.pixels() >= kFewestSplitProducts);
+    RC_ASSERT(one.tiling.splits_operands && one.pixels() >= 96);
     RC_ASSERT(one.tiling.promotion_interval() * one.geometry().depth() == one.tiling.row_pixels);
     RC_ASSERT(one.tiling.promotion_interval() <= longest_promotion_interval(one.pixels()));
   }

@@ -226,7 +226,8 @@ int main(int argc, char** argv) {
     cl::list<int> products("products", cl::CommaSeparated, cl::OneOrMore, cl::value_desc("number,..."),
                            cl::desc("Products of a sum"), own);
     cl::opt<int> seeds("seeds", cl::init(1), cl::desc("Runs with other numbers"), own);
-    jitconv::tools::parse_command_line(argc, argv, "split_accuracy: errors of split operands on truncating tensor cores");
+    jitconv::tools::parse_command_line(argc, argv,
+                                       "split_accuracy: errors of split operands on truncating tensor cores");
     if (seeds < 1 || std::any_of(products.begin(), products.end(), [](int count) { return count < 2; }))
       throw jitconv::tools::UsageError("--products and --seeds: at least 2 products and 1 run");
     print_errors({products.begin(), products.end()}, seeds);

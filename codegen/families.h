@@ -17,6 +17,7 @@
 #include "codegen/depthwise_planes/tiling.h"
 #include "codegen/direct/tiling.h"
 #include "codegen/fallback/tiling.h"
+#include "codegen/gather_patches/tiling.h"
 #include "codegen/output_tiles.h"
 #include "codegen/pack_pixels/tiling.h"
 #include "codegen/pack_weights/tiling.h"
@@ -57,6 +58,7 @@ enum class Family : std::uint8_t {
   pack_weights,
   transpose_weights,
   transpose_input,
+  gather_patches,
   pack_pixels,
   reduce,
 };
@@ -67,7 +69,7 @@ using Tiling =
     std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling, DepthwiseNhwcTiling,
                  DepthwisePlanesTiling, DirectTiling, WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling,
                  FallbackTiling, ActivationGradientTiling, BiasGradientTiling, PackWeightsTiling,
-                 TransposeWeightsTiling, TransposeInputTiling, PackPixelsTiling, ReduceTiling>;
+                 TransposeWeightsTiling, TransposeInputTiling, GatherPatchesTiling, PackPixelsTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.

@@ -39,8 +39,9 @@ struct View {
   Strides stride;
   std::int64_t first = 0;
   std::int64_t group = 0;  ///< of a weight
-  /// Made by transpose_input/: pixels are whole operand rows, whose floats are TF32 unless products are of split ones.
-  bool is_transposed = false;
+  /// Made by transpose_input/ or gather_patches/: pixels are whole operand rows, whose floats are TF32 unless products
+  /// are of split ones.
+  bool is_operand_rows = false;
   std::int64_t element_bytes() const { return type == DataType::f32 ? 4 : 2; }
   /// Columns of a row are neighbours, or else channels of a pixel are, if the tensor is dense.
   Layout layout() const { return stride.w == 1 ? Layout::nchw : Layout::nhwc; }

@@ -61,9 +61,7 @@ KernelText pack_pixels::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<PackPixelsTiling>(kernel.tiling);
   const DataType type = tiling.tensor.front().source.type;
   KernelText text;
-  text.files = {{element_header(type)},
-                {"device/dependent_launch.cuh"},
-                {type == DataType::f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"}};
+  text.files = {{element_header(type)}, {"device/dependent_launch.cuh"}, {load_header(type)}};
   std::string functions, calls;
   std::int64_t blocks = 0;
   std::string layout;

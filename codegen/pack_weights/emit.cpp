@@ -211,17 +211,16 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
 KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<PackWeightsTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
-  const bool pairs = reads_pairs(problem), floats = problem.weight.type == DataType::f32;
+  const bool pairs = reads_pairs(problem);
   KernelText text;
   text.arguments = {{problem.weight.tensor, "const Element* __restrict__", "w"},
                     {tiling.packed, "uint4* __restrict__", "packed_w"}};
-  text.files = {{element_header(problem.weight.type)},
-                {"device/dependent_launch.cuh"},
-                {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  text.files = {
+      {element_header(problem.weight.type)}, {"device/dependent_launch.cuh"}, {operand_header(problem.weight.type)}};
   if (is_gradient(problem))
     text.files.push_back({"device/vector.cuh"});
   else if (!joins_groups(problem))
-    text.files.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
+    text.files.push_back({load_header(problem.weight.type)});
   if (tiling.parts > 1) text.files.push_back({"device/split_tf32.cuh"});
   Holes holes = {{"constants", constants(problem, tiling)},
                  {"tables", tables(problem, tiling)},

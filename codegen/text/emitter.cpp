@@ -122,6 +122,21 @@ std::string move_registers(int wanted, int launched, std::string_view name) {
   return fmt::format("{}_registers_to<{}>();", wanted < launched ? "shrink" : "grow", name);
 }
 
+std::string_view load_header(DataType type) {
+  return type == DataType::f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh";
+}
+
+std::string_view operand_header(DataType type) {
+  return type == DataType::f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh";
+}
+
+std::string operand_row(const Problem& problem, std::string_view elements) {
+  if (problem.arithmetic != Arithmetic::tf32x3) return fmt::format("operand_row({})", elements);
+  return fmt::format(
+      "make_uint4(__float_as_uint({0}[0]), __float_as_uint({0}[1]), __float_as_uint({0}[2]), __float_as_uint({0}[3]))",
+      elements);
+}
+
 std::string_view element_header(DataType type) {
   switch (type) {
     case DataType::f32:

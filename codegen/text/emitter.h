@@ -43,6 +43,11 @@ class Constants {
 
 /// "device/element_f32.cuh" and so on.
 std::string_view element_header(DataType type);
+/// The files with load_if() of one, and with operand_row(), of floats that are rounded to TF32.
+std::string_view load_header(DataType type);
+std::string_view operand_header(DataType type);
+/// What makes 16 bytes of an operand of the elements of this array. Floats that are split later are not rounded.
+std::string operand_row(const Problem& problem, std::string_view elements);
 /// The file with element_pair() of a 16-bit type.
 std::string_view pair_header(DataType type);
 

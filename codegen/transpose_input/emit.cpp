@@ -47,23 +47,17 @@ std::string constants(const Problem& problem, const TransposeInputTiling& tiling
 KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<TransposeInputTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
-  const bool floats = problem.input.type == DataType::f32;
   KernelText text;
   text.arguments = {{tiling.source.tensor, "const Element* __restrict__", "x"},
                     {problem.input.tensor, "uint4* __restrict__", "transposed_x"}};
   text.files = {{element_header(problem.input.type)},
                 {"device/dependent_launch.cuh"},
-                {floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
-                {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+                {load_header(problem.input.type)},
+                {operand_header(problem.input.type)}};
   const int pixels = thread_pixels(problem, tiling);
-  const std::string rows =
-      pixels == 2 ? std::string(embedded_text("transpose_input/load_pairs.cu.in"))
-                  : fill_template(embedded_text("transpose_input/load_pixels.cu.in"),
-                                  {{"operand", problem.arithmetic == Arithmetic::tf32x3
-                                                   ? "make_uint4(__float_as_uint(channel[i][0]), "
-                                                     "__float_as_uint(channel[i][1]), __float_as_uint(channel[i][2]), "
-                                                     "__float_as_uint(channel[i][3]))"
-                                                   : "operand_row(channel[i])"}});
+  const std::string rows = pixels == 2 ? std::string(embedded_text("transpose_input/load_pairs.cu.in"))
+                                       : fill_template(embedded_text("transpose_input/load_pixels.cu.in"),
+                                                       {{"operand", operand_row(problem, "channel[i]")}});
   text.text = fill_template(
       embedded_text("transpose_input/kernel.cu.in"),
       {{"constants", constants(problem, tiling, pixels)},

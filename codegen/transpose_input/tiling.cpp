@@ -32,7 +32,7 @@ Problem transposed_problem(const Problem& problem) {
       TransposeInputTiling::pixel_slices(problem) * TransposeInputTiling::slice_channels(problem);
   transposed.input.tensor = Tensor::scratch;
   transposed.input.first = 0;
-  transposed.input.is_transposed = true;
+  transposed.input.is_operand_rows = true;
   transposed.input.stride = dense_strides(Layout::nhwc, pixel, transposed.rows.input, transposed.columns.input);
   return transposed;
 }

@@ -44,7 +44,7 @@ TensorMapShape im2col_map(const WgmmaGeometry& geometry) {
           .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
           .swizzle_bytes = 16 * tiling.pipeline.slices,
           .rounds_to_tf32 =
-              problem.input.type == DataType::f32 && !geometry.reads_transposed() && !tiling.splits_operands(),
+              problem.input.type == DataType::f32 && !geometry.reads_operand_rows() && !tiling.splits_operands(),
           .im2col = TensorMapShape::Im2col{
               corner(corners.lower),
               corner(corners.upper),

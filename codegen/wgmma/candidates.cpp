@@ -1,11 +1,11 @@
 // Candidates of the wgmma family: how many positions a multiplication takes, how channels are cut into steps, how the
 // producer warps share them, and over how many blocks a reduction is split.
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
+#include "codegen/gather_patches/tiling.h"
 #include "codegen/phases.h"
 #include "codegen/split_operands.h"
 #include "codegen/transpose_input/tiling.h"
@@ -22,7 +22,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes = 4;
-constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
+constexpr std::int64_t kMostPreparedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
 constexpr std::int64_t kWideFilter = 16;
@@ -57,6 +57,9 @@ std::string obstacle(const Problem& problem, const Target& target) {
   return PackWeightsTiling::obstacle(problem);
 }
 
+/// What a kernel before the convolution does to make operand rows of the input.
+enum class Preparation : std::uint8_t { none, transposition, gathering };
+
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
@@ -70,10 +73,12 @@ class Search {
                        !problem.phases.columns.has_zeros() && can_store_pixels(problem, {}) &&
                        can_write_phases(problem)) {}
 
-  /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
-  Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)
+  /// For candidates that first transpose the input of `source`, or gather its patches; `problem` is the convolution
+  /// that remains.
+  Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source, Preparation by)
       : Search(problem, target, into) {
-    transposition_ = price_.of_transposition(source);
+    preparation_ = by;
+    preparation_cost_ = by == Preparation::gathering ? price_.of_gathering(source) : price_.of_transposition(source);
   }
 
   /// Says what left no candidate, if none is left.
@@ -90,7 +95,8 @@ class Search {
         WgmmaTiling tiling;
         tiling.schedule = schedule;
         tiling.tile.channels = channels;
-        tiling.transposes_input = transposition_.has_value();
+        tiling.transposes_input = preparation_ == Preparation::transposition;
+        tiling.gathers_patches = preparation_ == Preparation::gathering;
         tiling.stores_pixels = problem_.phases.stores_pixels;
         tiling.joins_groups = static_cast<int>(problem_.joined_groups);
         if (splits) tiling.promotion_interval = longest_promotion_interval(problem_.c * problem_.taps());
@@ -223,12 +229,13 @@ class Search {
     WgmmaTiling tiling = loaded.tiling();
     const bool im2col = can_use_im2col(loaded);
     // Where TMA's im2col mode cannot serve NHWC tensors, their weights are packed.
-    if (!transposition_ && (tiling.packs_weights() || problem_.input.layout() == Layout::nchw)) loads(tiling);
+    const bool as_it_lies = preparation_ == Preparation::none;
+    if (as_it_lies && (tiling.packs_weights() || problem_.input.layout() == Layout::nchw)) loads(tiling);
     if (im2col) {
       tiling.producer.pixels = WgmmaTiling::Pixels::im2col;
       loads(tiling);
     }
-    if (transposition_) return;
+    if (!as_it_lies) return;
     if (can_use_planes(loaded)) {
       tiling.producer.pixels = WgmmaTiling::Pixels::planes;
       loads(tiling);
@@ -307,7 +314,7 @@ class Search {
     const Launch launch = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, target_.sm_count)),
                            WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
     into_.add(tiling, launch,
-              price_.of(geometry, memory.store(), tiles) + transposition_.value_or(0) +
+              price_.of(geometry, memory.store(), tiles) + preparation_cost_ +
                   (tiling.weights == WgmmaTiling::Weights::unpacked ? weight_transposition_ : 0));
   }
 
@@ -318,11 +325,12 @@ class Search {
   const Target& target_;
   PixelGrid grid_;
   WgmmaPrice price_;
-  std::optional<std::int64_t> transposition_;  // its price, if pixels are transposed
-  std::int64_t weight_transposition_;          // its price, if weights must be brought into order and are not packed
-  bool leaves_pixels_;                         // to another kernel, which interleaves them, and need not
-  std::string why_;                            // the last rule that kept a tiling from being cut to shared memory
-  bool memory_decides_ = false;                // none did for one of them
+  Preparation preparation_ = Preparation::none;
+  std::int64_t preparation_cost_ = 0;
+  std::int64_t weight_transposition_;  // its price, if weights must be brought into order and are not packed
+  bool leaves_pixels_;                 // to another kernel, which interleaves them, and need not
+  std::string why_;                    // the last rule that kept a tiling from being cut to shared memory
+  bool memory_decides_ = false;        // none did for one of them
 };
 
 /// Candidates that transpose the input, an NCHW tensor, before they convolve.
@@ -330,9 +338,23 @@ void add_transposed_candidates(const Problem& problem, const Target& target, Can
   if (problem.input.layout() == Layout::nhwc) return;
   const Problem transposed = transposed_problem(problem);
   if (TransposeInputTiling::pixel_slices(transposed) == 1 ||
-      TransposeInputTiling::transposed_bytes(transposed) > kMostTransposedBytes)
+      TransposeInputTiling::transposed_bytes(transposed) > kMostPreparedBytes)
     return;
-  Search(transposed, target, into, problem).run();
+  Search(transposed, target, into, problem, Preparation::transposition).run();
+}
+
+/// Candidates that gather what outputs meet of few channels before they convolve: patches that overlap little, if at
+/// all, as those of vision transformers. Each filter row would have a step of its own, whose slice is mostly zeros.
+void add_patch_candidates(const Problem& problem, const Target& target, CandidateList& into) {
+  constexpr std::int64_t kMostChannels = 16, kMostOverlap = 4;
+  if (problem.groups > 1 || problem.c > kMostChannels || problem.taps() == 1 || problem.asked_weight) return;
+  const Problem patches = patch_problem(problem);
+  const GatherPatchesTiling tiling = gather_patches_tiling(problem);
+  const std::int64_t bytes = tiling.all_rows(problem) * GatherPatchesTiling::kRowBytes;
+  if (tiling.patch_rows() == 1 || bytes > kMostPreparedBytes ||
+      bytes > kMostOverlap * problem.input_elements() * problem.input.element_bytes())
+    return;
+  Search(patches, target, into, problem, Preparation::gathering).run();
 }
 
 /// Why there are none; empty if there are.
@@ -340,6 +362,7 @@ std::string add_candidates(const Problem& problem, const Target& target, Candida
   if (std::string why = obstacle(problem, target); !why.empty()) return why;
   std::string why = Search(problem, target, into).run();
   add_transposed_candidates(problem, target, into);
+  add_patch_candidates(problem, target, into);
   return why;
 }
 

@@ -20,10 +20,13 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   const WgmmaRegisters registers(geometry);
   const View::Strides& in = problem.input.stride;
   Constants c;
-  add_problem_constants(c, problem, geometry.reads_transposed() ? "transposed_x" : "x");
+  add_problem_constants(c, problem,
+                        tiling.gathers_patches    ? "patches"
+                        : tiling.transposes_input ? "transposed_x"
+                                                  : "x");
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group");
   c.add("kGroupK", problem.k).add("kPlane", problem.output_plane(), "P * Q");
-  if (!geometry.reads_transposed())
+  if (!geometry.reads_operand_rows())
     c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
 
   c.group(tiling.stores_boxes()
@@ -221,7 +224,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const WgmmaStore store(geometry);
-  const bool f32 = problem.input.type == DataType::f32, nhwc = problem.output.layout() == Layout::nhwc;
+  const bool nhwc = problem.output.layout() == Layout::nhwc;
   const bool boxes = geometry.pixels().copies_boxes();
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}, {"device/barrier.cuh"}};
   const bool copies_in = boxes || tiling.copies_operands() || !tiling.packs_weights(),
@@ -235,10 +238,10 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
                                {"device/fragments.cuh"}});
   if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
   if (tiling.uses_planes() || tiling.takes_weights_transposed()) result.push_back({"device/pixel_operand.cuh"});
-  if (tiling.loads_pixels()) result.push_back({f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
+  if (tiling.loads_pixels()) result.push_back({load_header(problem.input.type)});
   if (tiling.loads_pixels() && geometry.loads_vectors())
     result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});
-  result.push_back({f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"});
+  result.push_back({operand_header(problem.input.type)});
   if (tiling.splits_operands()) result.insert(result.end(), {{"device/split_tf32.cuh"}, {"device/promote.cuh"}});
   if (nhwc) {
     result.push_back({"device/warpgroup_sync.cuh"});

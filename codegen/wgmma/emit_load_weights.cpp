@@ -101,8 +101,8 @@ std::string await_packing(const WgmmaGeometry& geometry) {
   // By a kernel before: packed, or transposed.
   const bool are_made = tiling.packs_weights() || is_scratch(geometry.problem().weight.tensor);
   if (tiling.splits_im2col())
-    return geometry.reads_transposed() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
-  if (geometry.reads_transposed())
+    return geometry.reads_operand_rows() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
+  if (geometry.reads_operand_rows())
     return are_made ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
   if (!are_made || tiling.keeps_weights()) return {};
   return fmt::format("if ({}) wait_for_previous_kernel();", copies_weights(geometry));

@@ -41,8 +41,8 @@ class PixelGrid {
   bool loads_vectors() const { return load_bytes_ > 0; }
   /// Bytes of its loads: 16, or fewer where channels are no whole slices and pixels start between.
   int load_bytes() const { return load_bytes_; }
-  /// Whether the input is a tensor that a kernel before the convolution made: transpose_input/.
-  bool reads_transposed() const { return problem_->input.is_transposed; }
+  /// Whether the input is a tensor of operand rows that a kernel before the convolution made.
+  bool reads_operand_rows() const { return problem_->input.is_operand_rows; }
 
   /// Phases that the channels of a tile can be of, if the pixels of a strided data gradient are stored: all phases, or
   /// those of rows where phases of columns are innermost. And the channels of a group that are of one such phase.

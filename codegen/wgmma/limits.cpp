@@ -12,7 +12,7 @@ bool can_use_im2col(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.pipeline.slices == 1 || geometry.run_pixels() > TensorMapShape::kMostIm2colPixels) return false;
-  if (!geometry.reads_transposed() && geometry.load_bytes() != PixelGrid::kRowBytes) return false;
+  if (!geometry.reads_operand_rows() && geometry.load_bytes() != PixelGrid::kRowBytes) return false;
   if (problem.groups > 1 && problem.c % geometry.chunk_channels() != 0) return false;
   const auto [lower, upper] = im2col_corners(geometry);
   return std::max(problem.rows.stride, problem.columns.stride) <= TensorMapShape::kMostIm2colStride &&

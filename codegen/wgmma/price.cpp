@@ -285,7 +285,7 @@ std::int64_t WgmmaPrice::packing(const WgmmaGeometry& geometry, std::int64_t lau
   if (!tiling.packs_weights()) return 0;
   const std::int64_t read = problem_.weight_elements() * problem_.weight.element_bytes();
   const std::int64_t bytes = read + geometry.packed_rows() * PixelGrid::kRowBytes;
-  return launch + (tiling.transposes_input ? costs_.launches.pack_and_transpose : 0) +
+  return launch + (geometry.reads_operand_rows() ? costs_.launches.pack_and_transpose : 0) +
          (bytes <= target_.l2_bytes ? 0 : bytes * 1000 / (costs_.memory.dram_bytes_per_microsecond / 1000));
 }
 
@@ -295,6 +295,12 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
   const std::int64_t width = std::min(source.columns.input * bytes, problem_.columns.input * kSectorBytes);
   const std::int64_t read = problem_.n * problem_.input_channels() * problem_.rows.input * width;
   const std::int64_t written = pixels * grid_.pixel_slices() * PixelGrid::kRowBytes;
+  return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
+}
+
+std::int64_t WgmmaPrice::of_gathering(const Problem& source) const {
+  const std::int64_t read = source.input_elements() * source.input.element_bytes();
+  const std::int64_t written = problem_.n * problem_.input_plane() * grid_.pixel_slices() * PixelGrid::kRowBytes;
   return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
 }
 

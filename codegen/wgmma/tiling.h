@@ -70,6 +70,9 @@ struct WgmmaTiling {
   int staged_boxes = 0;
   /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
   bool transposes_input = false;
+  /// A kernel before the convolution gathers what outputs meet of the input (gather_patches/). What remains is a 1x1
+  /// convolution of patches, which im2col can bring.
+  bool gathers_patches = false;
   bool stores_pixels = false;  ///< of a strided data gradient: Phases::stores_pixels
   int joins_groups = 1;        ///< that a group of the kernel's problem is made of: join_groups()
   int split_k = 1;             ///< blocks that share the reduction of a tile, each a range of steps

@@ -106,8 +106,8 @@ std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
                                     {"device/warpgroup.cuh"},
                                     {"device/wgmma_sizes.cuh"},
                                     {"device/fragments.cuh"},
-                                    {f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
-                                    {f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+                                    {load_header(problem.input.type)},
+                                    {operand_header(problem.input.type)}};
   if (geometry.stores_floats()) {
     result.push_back({"device/store_32bit.cuh"});
   } else {

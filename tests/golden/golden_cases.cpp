@@ -78,7 +78,7 @@ const std::vector<GoldenCase>& golden_cases() {
         "input=8,32,28,28 weight=48,32,3,3 padding=1 dtype=bf16 math=ieee output_layout=nhwc activation=clamp "
         "clamp_min=-1 clamp_max=6",
         Family::direct, "kStoreVector");
-    add("fallback_huge_dilation", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", Family::fallback,
+    add("fallback_huge_dilation", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600 math=ieee", Family::fallback,
         "constexpr int kDilationH = 1500;");
     add("one_dimensional", "input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4 math=ieee", Family::direct,
         "long long");
@@ -92,6 +92,10 @@ const std::vector<GoldenCase>& golden_cases() {
         "constexpr int kRowPadding = 20;");
     add("wgmma_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
         Family::wgmma, "kTapOrder[]");
+    add("wgmma_patches", "input=32,3,224,224 weight=768,3,16,16 stride=16 bias dtype=bf16", Family::wgmma,
+        "ElementVector<kLoad> vector = {};");
+    add("wgmma_patches_nhwc", "input=32,3,224,224 weight=1024,3,14,14 stride=14 bias math=tf32 layout=nhwc",
+        Family::wgmma, "place % kS * kDilationW;");
     add("wgmma_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
         Family::wgmma, "value[e] += to_float(residual[");
     list.back().kind = reads_nchw;

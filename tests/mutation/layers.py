@@ -59,6 +59,7 @@ OWN_TESTS = (
     ("wgmma/.*(weights|raw)|/pack_weights/", "QuickPackedWeights.*:Quick.WgmmaUnpackedWeights"),
     ("wgmma/.*(split|promote|emit_multiply)|device/(split|promote)", "QuickFp32Accuracy*"),
     ("/transpose_input/", "Quick.WgmmaTransposedInput"),
+    ("/gather_patches/", "Patches.*"),
     ("/wgmma/|device/fragments|staging",
      "Quick.WgmmaUnpackedWeights:Quick.WgmmaBoxes:Quick.WgmmaStoresPlanes:Quick.WgmmaChannelsOfNoWholeSlices"),
     ("/wgmma/|device/fragments|/transpose_input/|/pack_weights/", "*Wgmma*"),

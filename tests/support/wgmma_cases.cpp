@@ -29,7 +29,7 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 /// what is packed before, whether pixels come in im2col mode or as boxes of planes, and, of floats alone, which lists
 /// enough as it is, how wide rows of such pixels are, how warpgroups share and how many filter columns are folded: what
 /// a wgmma kernel's text depends on. Of wgmma_rows, whether weights stay and how many filter columns are folded. Of
-/// transposed pixels, whose convolution is one of NHWC pixels, only runs and weights.
+/// transposed pixels and patches, whose convolution is one of NHWC pixels, only runs and weights.
 using Form = std::array<int, 9>;
 Form form_of(const codegen::ConvPlan& plan) {
   if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>())
@@ -41,7 +41,8 @@ Form form_of(const codegen::ConvPlan& plan) {
   const codegen::WgmmaStore store(geometry);
   const bool floats = plan.spec.dtype == DataType::f32;
   const int storing = tiling->stores_boxes() ? 2 : store.stores_bulk() ? 1 : store.stores_planes() ? 3 : 0;
-  if (tiling->transposes_input) return {images, -1, tiling->packs_weights() ? 1 : 0, storing == 3 ? 1 : 0};
+  if (tiling->transposes_input || tiling->gathers_patches)
+    return {images, tiling->transposes_input ? -1 : -2, tiling->packs_weights() ? 1 : 0, storing == 3 ? 1 : 0};
   const int im2col = tiling->uses_planes() ? -1 : !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
   return {images,
           tiling->pipeline.filter_rows,
@@ -79,6 +80,8 @@ std::vector<Case> wgmma_cases(const Target& target, std::size_t spread) {
       {"strided, whole slices, images", "input=9,48,9,8 weight=24,48,3,3 stride=2 padding=1"},
       {"more rows' residues than columns'", "input=2,40,23,17 weight=20,20,4,2 groups=2 stride=3,2 padding=2,1"},
       {"first layer", "input=2,3,43,47 weight=20,3,11,11 stride=4 padding=2"},
+      {"patches", "input=3,3,12,16 weight=72,3,4,4 stride=4"},
+      {"patches, nhwc", "input=2,5,11,17 weight=24,5,3,5 stride=3,4 padding=1,2 input_layout=nhwc output_layout=nhwc"},
       {"stride above the filter", "input=2,6,23,41 weight=20,6,2,3 stride=3,5"},
       {"stride and dilation without common divisor", "input=1,6,23,41 weight=20,6,3,4 stride=2,4 dilation=2,3"},
       {"stride a multiple of dilation", "input=1,6,23,41 weight=20,6,3,3 stride=2,4 dilation=2"},

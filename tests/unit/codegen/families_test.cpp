@@ -13,9 +13,9 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr Family kPasses[] = {
-    Family::activation_gradient, Family::bias_gradient, Family::pack_weights, Family::transpose_weights,
-    Family::transpose_input,     Family::pack_pixels,   Family::reduce};
+constexpr Family kPasses[] = {Family::activation_gradient, Family::bias_gradient,   Family::pack_weights,
+                              Family::transpose_weights,   Family::transpose_input, Family::gather_patches,
+                              Family::pack_pixels,         Family::reduce};
 
 std::vector<Family> all_families() {
   std::vector<Family> all;
@@ -127,6 +127,7 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(PackWeightsTiling()), Family::pack_weights);
   EXPECT_EQ(family_of(TransposeWeightsTiling()), Family::transpose_weights);
   EXPECT_EQ(family_of(TransposeInputTiling()), Family::transpose_input);
+  EXPECT_EQ(family_of(GatherPatchesTiling()), Family::gather_patches);
   EXPECT_EQ(family_of(ReduceTiling()), Family::reduce);
 }
 

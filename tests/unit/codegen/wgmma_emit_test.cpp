@@ -115,6 +115,7 @@ RC_GTEST_PROP(WgmmaSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     std::vector<std::string> names;
     if (one.tiling.packs_weights()) names.push_back(name + "_pack_weights");
     if (one.tiling.transposes_input) names.push_back(name + "_transpose_input");
+    if (one.tiling.gathers_patches) names.push_back(name + "_gather_patches");
     const std::size_t before = names.size();  // the kernels before the convolution
     names.push_back(name);
     if (one.tiling.split_k > 1) names.push_back(name + "_reduce");

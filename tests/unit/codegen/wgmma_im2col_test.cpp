@@ -162,13 +162,14 @@ RC_GTEST_PROP(WgmmaIm2colProperty, AreOfMapsThatTheDriverTakes, ()) {
     const std::int64_t pixel = map.strides[1];
     RC_ASSERT((map.strides == std::array<std::int64_t, 4>{1, pixel, pixel * w, pixel * w * h}));
     RC_ASSERT(pixel * map.element_bytes % test::kRowBytes == 0 && pixel >= c);
-    RC_ASSERT(pixel == c || one.tiling.transposes_input);
-    RC_ASSERT(is_scratch(problem.input.tensor) == one.tiling.transposes_input);
+    const bool made = one.tiling.transposes_input || one.tiling.gathers_patches;  // by a kernel before
+    RC_ASSERT(pixel == c || made);
+    RC_ASSERT(is_scratch(problem.input.tensor) == made);
     if (one.tiling.transposes_input)
       RC_ASSERT(TransposeInputTiling::transposed_bytes(problem) >= pixel * w * h * n * map.element_bytes);
     RC_ASSERT(map.box[0] * map.element_bytes == map.swizzle_bytes && map.box[1] > 0 && map.box[1] <= 1024);
-    // What is transposed is rounded then.
-    RC_ASSERT(map.rounds_to_tf32 == (one.problem.input.type == DataType::f32 && !one.tiling.transposes_input));
+    // What is made is rounded then.
+    RC_ASSERT(map.rounds_to_tf32 == (one.problem.input.type == DataType::f32 && !made));
     for (std::size_t i = 0; i < 2; ++i) {
       RC_ASSERT(std::min(map.im2col->lower[i], map.im2col->upper[i]) >= -128);
       RC_ASSERT(std::max(map.im2col->lower[i], map.im2col->upper[i]) <= 127);

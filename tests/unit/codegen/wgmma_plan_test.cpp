@@ -34,7 +34,7 @@ TEST(WgmmaPlan, SaysWhatStandsInTheWay) {
             "joined");
   EXPECT_EQ(note_of("wgmma", "input=1,2,40000,40000 weight=8,2,3,3 math=tf32"),
             "not possible: an image of 3200000000 elements, offsets inside one have 32 bits");
-  EXPECT_EQ(note_of("wgmma", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600 math=tf32"),
+  EXPECT_EQ(note_of("wgmma", "input=1,32,4000,4100 weight=8,32,3,3 dilation=1500,1600 math=tf32"),
             "not possible: 3200 positions lie between rows of 900 outputs, so a run of 256 would hold too few outputs");
   EXPECT_EQ(note_of("wgmma", "input=1,64,5000,8000 weight=64,64,3,3 groups=1 math=tf32"),
             "not possible: an image of 2560000000 elements, offsets inside one have 32 bits");

@@ -114,7 +114,7 @@ TEST(ExchangedOperands, SayWhyTheyDoNotServe) {
   for (const char* text : {"input=1,64,12,12 weight=4,64,9,9", "input=1,16,4,4 weight=4,16,9,9 padding=8",
                            "input=1,16,4,4 weight=16,16,9,9 padding=8"})
     EXPECT_EQ(why(text),
-              "sums of 16 products, at least 128 are needed so that split operands are as accurate as fp32 FMA");
+              "sums of 16 products, at least 96 are needed so that split operands are as accurate as fp32 FMA");
 }
 
 /// How many groups the plans of wgrad_wgmma join; 0 if they differ, or there are none.

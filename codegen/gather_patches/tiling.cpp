@@ -1,0 +1,44 @@
+// See gather_patches/tiling.h.
+#include "codegen/gather_patches/tiling.h"
+
+#include "codegen/arithmetic.h"
+
+namespace jitconv::codegen {
+
+Problem patch_problem(const Problem& asked) {
+  const GatherPatchesTiling tiling = gather_patches_tiling(asked);
+  Problem patches = asked;
+  patches.c = tiling.patch_elements();
+  patches.rows = {.input = asked.rows.output, .output = asked.rows.output};
+  patches.columns = {.input = asked.columns.output, .output = asked.columns.output};
+  patches.weight = dense_weight(asked.weight.tensor, asked.weight.type, patches.k, patches.c, 1, 1);
+  patches.input.tensor = Tensor::scratch;
+  patches.input.first = 0;
+  patches.input.is_operand_rows = true;
+  patches.input.stride =
+      dense_strides(Layout::nhwc, tiling.patch_rows() * tiling.row_elements(), asked.rows.output, asked.columns.output);
+  return patches;
+}
+
+GatherPatchesTiling gather_patches_tiling(const Problem& asked) {
+  return {.source = asked.input, .rows = asked.rows, .columns = asked.columns, .channels = asked.c};
+}
+
+std::int64_t GatherPatchesTiling::patch_rows() const { return ceil_div(patch_elements(), row_elements()); }
+
+std::int64_t GatherPatchesTiling::all_rows(const Problem& problem) const {
+  return problem.n * problem.output_plane() * patch_rows();
+}
+
+int GatherPatchesTiling::load_elements() const {
+  if (source.stride.w != 1 || columns.dilation != 1) return 1;
+  int elements = row_elements();
+  for (const std::int64_t extent : {columns.taps, columns.stride, columns.pad, columns.input, source.stride.h,
+                                    source.stride.c, source.stride.n, source.first})
+    while (extent % elements != 0) elements /= 2;
+  return elements;
+}
+
+std::int64_t GatherPatchesTiling::blocks(const Problem& problem) const { return ceil_div(all_rows(problem), kThreads); }
+
+}  // namespace jitconv::codegen

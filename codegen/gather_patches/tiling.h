@@ -1,0 +1,38 @@
+// The pass that gathers the patches of the input that outputs meet, as pixels of an NHWC tensor of operand rows, and
+// the matrix product that remains to be computed.
+#pragma once
+
+#include <cstdint>
+
+#include "codegen/problem.h"
+
+namespace jitconv::codegen {
+
+/// The pass's problem is that of the 1x1 convolution behind it, whose input it makes: a pixel is a patch of x, with
+/// channels and taps in the order c, r, s of w, and has whole rows of 16 bytes. A thread makes a row.
+struct GatherPatchesTiling {
+  View source;         ///< of x
+  Axis rows, columns;  ///< of the convolution that was asked for
+  std::int64_t channels = 1;
+
+  static constexpr int kThreads = 256;
+  static constexpr std::int64_t kRowBytes = 16;
+
+  int row_elements() const { return static_cast<int>(kRowBytes / source.element_bytes()); }
+  std::int64_t patch_elements() const { return channels * rows.taps * columns.taps; }
+  std::int64_t patch_rows() const;
+  std::int64_t all_rows(const Problem& problem) const;  ///< of all images
+  /// Neighbouring elements of x that one load brings: a part of a filter row, all of it inside of x or none.
+  int load_elements() const;
+  std::int64_t blocks(const Problem& problem) const;
+  bool operator==(const GatherPatchesTiling&) const = default;
+};
+
+/// The 1x1 convolution of the patches of x: `asked` is dense, forward, and has one group. Its weight is the same
+/// tensor. Its input is scratch region 0 until a plan gives it one.
+Problem patch_problem(const Problem& asked);
+
+/// The pass that makes the input of patch_problem(asked).
+GatherPatchesTiling gather_patches_tiling(const Problem& asked);
+
+}  // namespace jitconv::codegen

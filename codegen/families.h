@@ -84,6 +84,7 @@ class CandidateList {
  public:
   enum class Keep : std::uint8_t { all, cheapest };
   CandidateList(Keep keep, const Costs& costs) : keep_(keep), costs_(costs) {}
+  Keep keep() const { return keep_; }
   /// What candidates are priced with.
   const Costs& costs() const { return costs_; }
   template <typename FamilyTiling>

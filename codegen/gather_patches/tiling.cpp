@@ -5,6 +5,17 @@
 
 namespace jitconv::codegen {
 
+bool can_gather_patches(const Problem& asked) {
+  constexpr std::int64_t kMostChannels = 16, kMostOverlap = 2;
+  constexpr std::int64_t kMostBytes = 256 << 20;  // a workspace that nobody minds
+  if (asked.groups > 1 || asked.c > kMostChannels || asked.taps() == 1 || asked.asked_weight || asked.is_upsampled())
+    return false;
+  const GatherPatchesTiling tiling = gather_patches_tiling(asked);
+  const std::int64_t bytes = tiling.all_rows(asked) * GatherPatchesTiling::kRowBytes;
+  return tiling.patch_rows() > 1 && bytes <= kMostBytes &&
+         bytes <= kMostOverlap * asked.input_elements() * asked.input.element_bytes();
+}
+
 Problem patch_problem(const Problem& asked) {
   const GatherPatchesTiling tiling = gather_patches_tiling(asked);
   Problem patches = asked;

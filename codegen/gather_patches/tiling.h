@@ -28,8 +28,12 @@ struct GatherPatchesTiling {
   bool operator==(const GatherPatchesTiling&) const = default;
 };
 
-/// The 1x1 convolution of the patches of x: `asked` is dense, forward, and has one group. Its weight is the same
-/// tensor. Its input is scratch region 0 until a plan gives it one.
+/// Whether patches are worth gathering: of few channels, of which a filter row makes an operand that is mostly zeros,
+/// where patches hardly overlap, as those of vision transformers. Not of data gradients, nor of groups.
+bool can_gather_patches(const Problem& asked);
+
+/// The 1x1 convolution of the patches of x, or its weight gradient. Its weight is the same tensor. Its input is scratch
+/// region 0 until a plan gives it one.
 Problem patch_problem(const Problem& asked);
 
 /// The pass that makes the input of patch_problem(asked).

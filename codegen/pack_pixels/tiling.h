@@ -24,7 +24,7 @@ struct PackedPixels {
 
   static constexpr int kTile = 64;
   /// The parameter's name. "dy" is also dy multiplied by an activation's derivative.
-  const char* name() const { return source.tensor == Tensor::x ? "x" : "dy"; }
+  const char* name() const { return source.is_operand_rows ? "patches" : source.tensor == Tensor::x ? "x" : "dy"; }
   std::int64_t pixels() const { return n * rows * packed_columns; }
   std::int64_t bytes() const;
   std::int64_t pixel_tiles() const;

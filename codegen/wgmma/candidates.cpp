@@ -5,7 +5,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
-#include "codegen/gather_patches/tiling.h"
+#include "codegen/gather_patches/pass.h"
 #include "codegen/phases.h"
 #include "codegen/split_operands.h"
 #include "codegen/transpose_input/tiling.h"
@@ -22,7 +22,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes = 4;
-constexpr std::int64_t kMostPreparedBytes = 256 << 20;  // a workspace that nobody minds
+constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
 constexpr std::int64_t kWideFilter = 16;
@@ -78,7 +78,8 @@ class Search {
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source, Preparation by)
       : Search(problem, target, into) {
     preparation_ = by;
-    preparation_cost_ = by == Preparation::gathering ? price_.of_gathering(source) : price_.of_transposition(source);
+    preparation_cost_ =
+        by == Preparation::gathering ? patch_gathering_cost(source, into.costs().fma) : price_.of_transposition(source);
   }
 
   /// Says what left no candidate, if none is left.
@@ -338,22 +339,15 @@ void add_transposed_candidates(const Problem& problem, const Target& target, Can
   if (problem.input.layout() == Layout::nhwc) return;
   const Problem transposed = transposed_problem(problem);
   if (TransposeInputTiling::pixel_slices(transposed) == 1 ||
-      TransposeInputTiling::transposed_bytes(transposed) > kMostPreparedBytes)
+      TransposeInputTiling::transposed_bytes(transposed) > kMostTransposedBytes)
     return;
   Search(transposed, target, into, problem, Preparation::transposition).run();
 }
 
-/// Candidates that gather what outputs meet of few channels before they convolve: patches that overlap little, if at
-/// all, as those of vision transformers. Each filter row would have a step of its own, whose slice is mostly zeros.
+/// Candidates that gather the patches of the input before they convolve.
 void add_patch_candidates(const Problem& problem, const Target& target, CandidateList& into) {
-  constexpr std::int64_t kMostChannels = 16, kMostOverlap = 4;
-  if (problem.groups > 1 || problem.c > kMostChannels || problem.taps() == 1 || problem.asked_weight) return;
+  if (!can_gather_patches(problem)) return;
   const Problem patches = patch_problem(problem);
-  const GatherPatchesTiling tiling = gather_patches_tiling(problem);
-  const std::int64_t bytes = tiling.all_rows(problem) * GatherPatchesTiling::kRowBytes;
-  if (tiling.patch_rows() == 1 || bytes > kMostPreparedBytes ||
-      bytes > kMostOverlap * problem.input_elements() * problem.input.element_bytes())
-    return;
   Search(patches, target, into, problem, Preparation::gathering).run();
 }
 

@@ -298,12 +298,6 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
   return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
 }
 
-std::int64_t WgmmaPrice::of_gathering(const Problem& source) const {
-  const std::int64_t read = source.input_elements() * source.input.element_bytes();
-  const std::int64_t written = problem_.n * problem_.input_plane() * grid_.pixel_slices() * PixelGrid::kRowBytes;
-  return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
-}
-
 std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.copies_operands()) return of_operands(geometry, outputs, tiles);

@@ -6,6 +6,7 @@
 
 #include "codegen/bias_gradient/pass.h"
 #include "codegen/costs/costs.h"
+#include "codegen/gather_patches/pass.h"
 #include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/split_operands.h"
@@ -347,22 +348,44 @@ std::string add_tilings(const Problem& asked, const WgradWgmmaTiling& tiling, co
   return {};
 }
 
-}  // namespace
-
-std::string wgrad_wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
-  if (std::string why = obstacle(problem, target); !why.empty()) return why;
+/// All tilings of what is asked for, as it is, with exchanged operands or with joined groups. The result says why there
+/// are none.
+std::string add_all_tilings(const Problem& asked, const Target& target, CandidateList& into) {
+  if (std::string why = wgrad_wgmma::obstacle(asked, target); !why.empty()) return why;
   std::string why = fmt::format(
       "groups of {} output channels, it takes {}, or as many input channels and neither a stride nor more padding than "
       "the filter reaches, or groups that can be joined",
-      problem.k, kFewestRows);
+      asked.k, wgrad_wgmma::kFewestRows);
   WgradWgmmaTiling exchanged, joined;
   exchanged.exchanges = true;
-  joined.joins_groups = groups_to_join(problem);
-  if (problem.k >= kFewestRows)
-    why = add_tilings(problem, {}, target, into);
-  else if (problem.c >= kFewestRows && can_exchange_operands(problem))
-    why = add_tilings(problem, exchanged, target, into);
-  if (joined.joins_groups > 1) why = add_tilings(problem, joined, target, into);
+  joined.joins_groups = wgrad_wgmma::groups_to_join(asked);
+  if (asked.k >= wgrad_wgmma::kFewestRows)
+    why = add_tilings(asked, {}, target, into);
+  else if (asked.c >= wgrad_wgmma::kFewestRows && can_exchange_operands(asked))
+    why = add_tilings(asked, exchanged, target, into);
+  if (joined.joins_groups > 1) why = add_tilings(asked, joined, target, into);
+  return why;
+}
+
+/// The same of the weight gradient of patches, which a kernel before gathers.
+void add_patch_tilings(const Problem& asked, const Target& target, CandidateList& into) {
+  if (asked.reduction != Reduction::pixels || !can_gather_patches(asked)) return;
+  const Problem patches = patch_problem(asked);
+  if (patches.input.stride.w != patches.c) return;  // pixels of whole rows have channels that dw has not
+  CandidateList gathered(into.keep(), into.costs());
+  add_all_tilings(patches, target, gathered);
+  for (const Candidate& one : gathered.candidates()) {
+    auto tiling = std::get<WgradWgmmaTiling>(one.tiling);
+    tiling.gathers_patches = true;
+    into.add(tiling, one.launch, one.cost + patch_gathering_cost(asked, into.costs().fma));
+  }
+}
+
+}  // namespace
+
+std::string wgrad_wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  const std::string why = add_all_tilings(problem, target, into);
+  add_patch_tilings(problem, target, into);
   if (!into.empty()) return {};
   return why.empty() ? no_tile_fits(problem, target) : why;
 }

@@ -3,6 +3,7 @@
 #include "codegen/wgrad_wgmma/family.h"
 
 #include "codegen/bias_gradient/pass.h"
+#include "codegen/gather_patches/pass.h"
 #include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/split_operands.h"
@@ -13,6 +14,12 @@ namespace {
 
 void add_passes(ConvPlan& plan) {
   auto tiling = std::get<WgradWgmmaTiling>(plan.convolution().tiling);
+  if (tiling.gathers_patches) {
+    const Problem of_taps = plan.convolution().problem;
+    plan.convolution().problem = patch_problem(of_taps);
+    add_patch_gathering(plan, of_taps);
+    plan.convolution().starts_early = false;  // only what packs is waited for
+  }
   const Problem asked = plan.convolution().problem;
   plan.convolution().problem = tiling.problem_of(asked);
   if (tiling.packs()) add_pixel_packing(plan, tiling.packing_of(asked));
@@ -44,6 +51,7 @@ std::string describe(const KernelPlan& kernel) {
   const WgradGeometry geometry(kernel.problem, t);
   std::string text =
       t.exchanges ? "operands: exchanged, the kernel's x is dy and its dy is x; taps run backwards\n" : "";
+  if (t.gathers_patches) text += "x: patches, gathered before\n";
   if (t.joins_rows) text += "rows: those of all images are one, with columns of zeros between images\n";
   if (t.joins_groups > 1)
     text += fmt::format("groups: {} of those asked for are computed as one, products between them are not read\n",
@@ -72,7 +80,8 @@ std::vector<int> body(const KernelPlan& kernel) {
           t.packs_x ? 1 : 0,
           t.packs_dy ? 1 : 0,
           t.joins_rows ? 1 : 0,
-          t.exchanges ? 1 : 0};
+          t.exchanges ? 1 : 0,
+          t.gathers_patches ? 1 : 0};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {

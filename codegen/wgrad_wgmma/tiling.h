@@ -53,6 +53,9 @@ struct WgradWgmmaTiling {
   /// A kernel before makes planes of the tensor, or NHWC rows for boxes (pack_pixels/). In planes of x for orders, rows
   /// are [phase][column], each phase whole vectors.
   bool packs_x = false, packs_dy = false;
+  /// A kernel before gathers the patches of x (gather_patches/). What is asked for, in all that follows, is the weight
+  /// gradient of patch_problem().
+  bool gathers_patches = false;
   /// Rows of all images are one row, with columns of zeros between images. Only for packed tensors, boxes or runs.
   bool joins_rows = false;
   Tensor partial_sums = Tensor::scratch;

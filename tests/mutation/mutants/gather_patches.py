@@ -6,7 +6,8 @@ elements = File("templates/gather_patches/load_elements.cu.in", "patches_element
 vectors = File("templates/gather_patches/load_vectors.cu.in", "patches_vectors")
 tiling = File("codegen/gather_patches/tiling.cpp", "patches_tiling")
 emit = File("codegen/gather_patches/emit.cpp", "patches_emit")
-candidates = File("codegen/wgmma/candidates.cpp", "patches_candidates")
+gradient_candidates = File("codegen/wgrad_wgmma/candidates.cpp", "patches_gradient_candidates")
+gradient_family = File("codegen/wgrad_wgmma/family.cpp", "patches_gradient_family")
 family = File("codegen/wgmma/family.cpp", "patches_family")
 
 MUTANTS = [
@@ -19,7 +20,8 @@ MUTANTS = [
            "padding on the left is ignored"),
     elements("zeros_of_the_patch_read", "place < kPatchElements && h >= 0", "h >= 0",
              "elements behind a patch are another channel's: NaN times zero is NaN"),
-    elements("rows_and_columns_swapped", "h_first + place / kS % kR * kDilationH, w = w_first + place % kS * kDilationW",
+    elements("rows_and_columns_swapped",
+             "h_first + place / kS % kR * kDilationH, w = w_first + place % kS * kDilationW",
              "h_first + place % kR * kDilationH, w = w_first + place / kR % kS * kDilationW",
              "filters are transposed"),
     elements("row_before_the_first", "h >= 0 && h < kH", "h < kH", "pixels before the tensor are read"),
@@ -37,10 +39,15 @@ MUTANTS = [
            "patches.c, asked.rows.output", "patches lie elsewhere than they are read"),
     emit("split_pixels_rounded", 'operand_row(problem, "element")', '"operand_row(element)"',
          "pixels are rounded to TF32 before they are split"),
-    candidates("of_gradients", "problem.taps() == 1 || problem.asked_weight)", "problem.taps() == 1)",
-               "weights of data gradients are packed as if they lay in order"),
-    candidates("of_groups", "if (problem.groups > 1 || problem.c > kMostChannels", "if (problem.c > kMostChannels",
-               "groups have each other's pixels"),
-    family("weights_of_the_filter", "if (tiling.gathers_patches) plan.convolution().problem = patch_problem(asked);", "",
+    tiling("of_gradients", " || asked.asked_weight || asked.is_upsampled()", "",
+           "weights of data gradients are packed as if they lay in order"),
+    tiling("of_groups", "if (asked.groups > 1 || asked.c > kMostChannels", "if (asked.c > kMostChannels",
+           "groups have each other's pixels"),
+    family("weights_of_the_filter",
+           "if (tiling.gathers_patches) plan.convolution().problem = patch_problem(asked);", "",
            "weights are packed for a filter with taps"),
+    gradient_candidates("pixels_of_more_channels", "if (patches.input.stride.w != patches.c) return;", "",
+                        "patches are read as if their last rows were full"),
+    gradient_family("not_awaited", "plan.convolution().starts_early = false;", "",
+                    "a weight gradient reads patches that are not there yet"),
 ]

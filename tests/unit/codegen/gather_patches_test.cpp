@@ -67,6 +67,39 @@ TEST(GatherPatches, IsChosenForPatchEmbeddings) {
   }
 }
 
+std::string kernels_of(const ConvPlan& plan) {
+  std::string names;
+  for (const KernelPlan& kernel : plan.kernels) names += fmt::format("{} ", to_string(kernel.family()));
+  return names;
+}
+
+// What packs reads patches when they are finished, and so does a gradient that reads them itself.
+TEST(GatherPatches, ComesBeforeWhatPacksPatchesForWeightGradients) {
+  const auto plan = [](const char* text) {
+    return make_plan(parse_spec(fmt::format("input=32,3,224,224 weight=768,3,16,16 stride=16 bias {} "
+                                            "operation=weight_gradient",
+                                            text)),
+                     parse_target("sm_90a"));
+  };
+  const ConvPlan packed = plan("math=tf32"), direct = plan("dtype=bf16 layout=nhwc");
+  EXPECT_EQ(kernels_of(packed), "gather_patches pack_pixels wgrad_wgmma reduce ");
+  EXPECT_FALSE(packed.kernels[1].starts_early);
+  EXPECT_TRUE(packed.kernels[2].starts_early);
+  EXPECT_EQ(kernels_of(direct), "gather_patches wgrad_wgmma reduce ");
+  EXPECT_FALSE(direct.kernels[1].starts_early);
+  EXPECT_NE(to_string(direct).find("x: patches, gathered before"), std::string::npos);
+}
+
+// dw has no more channels than a patch has elements.
+TEST(GatherPatches, OfWeightGradientsHaveWholeRows) {
+  const auto family = [](const char* text) {
+    return make_plan(parse_spec(fmt::format("{} dtype=bf16 operation=weight_gradient", text)), parse_target("sm_90a"))
+        .family();
+  };
+  EXPECT_EQ(family("input=32,3,224,224 weight=768,3,16,16 stride=16"), Family::wgrad_wgmma);
+  EXPECT_EQ(family("input=32,3,224,224 weight=768,3,14,14 stride=14"), Family::wgrad);
+}
+
 RC_GTEST_PROP(GatherPatchesProperty, LeavesAConvolutionOfPatches, ()) {
   ConvSpec spec = test::for_tensor_cores(*test::valid_specs({}));
   spec.stride = {1 + *rc::gen::inRange(0, 4), 1 + *rc::gen::inRange(0, 4)};

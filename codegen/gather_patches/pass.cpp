@@ -2,7 +2,6 @@
 #include "codegen/gather_patches/pass.h"
 
 #include "codegen/arithmetic.h"
-#include "codegen/cost.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -28,14 +27,6 @@ void add_patch_gathering(ConvPlan& plan, const Problem& asked) {
   plan.scratch.push_back(
       {"patches", round_up(tiling.all_rows(pass.problem) * GatherPatchesTiling::kRowBytes, std::int64_t{256})});
   plan.kernels.insert(convolution, pass);
-}
-
-std::int64_t patch_gathering_cost(const Problem& asked, const FmaCosts& costs) {
-  const GatherPatchesTiling tiling = gather_patches_tiling(asked);
-  const std::int64_t read = asked.input_elements() * asked.input.element_bytes(),
-                     written = tiling.all_rows(asked) * GatherPatchesTiling::kRowBytes;
-  // Finding an element's place takes as long as moving it, where each is found alone: see pixel_packing_cost().
-  return pass_price((tiling.load_elements() == 1 ? 2 : 1) * (read + written), costs);
 }
 
 FamilyFunctions gather_patches_pass() {

@@ -13,9 +13,6 @@ FamilyFunctions gather_patches_pass();
 /// which reads a new region of scratch.
 void add_patch_gathering(ConvPlan& plan, const Problem& asked);
 
-/// Modelled time in picoseconds.
-std::int64_t patch_gathering_cost(const Problem& asked, const FmaCosts& costs);
-
 namespace gather_patches {
 KernelText emit(const KernelPlan& kernel, std::string_view name);
 }

@@ -50,6 +50,11 @@ int GatherPatchesTiling::load_elements() const {
   return elements;
 }
 
+std::int64_t GatherPatchesTiling::priced_bytes(const Problem& problem) const {
+  const std::int64_t read = problem.n * channels * rows.input * columns.input * source.element_bytes();
+  return (load_elements() == 1 ? 2 : 1) * (read + all_rows(problem) * kRowBytes);
+}
+
 std::int64_t GatherPatchesTiling::blocks(const Problem& problem) const { return ceil_div(all_rows(problem), kThreads); }
 
 }  // namespace jitconv::codegen

@@ -24,6 +24,8 @@ struct GatherPatchesTiling {
   std::int64_t all_rows(const Problem& problem) const;  ///< of all images
   /// Neighbouring elements of x that one load brings: a part of a filter row, all of it inside of x or none.
   int load_elements() const;
+  /// What is read and written; twice that where each element's place is found alone, which takes as long as moving it.
+  std::int64_t priced_bytes(const Problem& problem) const;
   std::int64_t blocks(const Problem& problem) const;
   bool operator==(const GatherPatchesTiling&) const = default;
 };

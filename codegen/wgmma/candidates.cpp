@@ -5,7 +5,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
-#include "codegen/gather_patches/pass.h"
+#include "codegen/gather_patches/tiling.h"
 #include "codegen/phases.h"
 #include "codegen/split_operands.h"
 #include "codegen/transpose_input/tiling.h"
@@ -78,8 +78,7 @@ class Search {
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source, Preparation by)
       : Search(problem, target, into) {
     preparation_ = by;
-    preparation_cost_ =
-        by == Preparation::gathering ? patch_gathering_cost(source, into.costs().fma) : price_.of_transposition(source);
+    preparation_cost_ = by == Preparation::gathering ? price_.of_gathering(source) : price_.of_transposition(source);
   }
 
   /// Says what left no candidate, if none is left.

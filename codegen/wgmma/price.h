@@ -20,6 +20,7 @@ class WgmmaPrice {
   std::int64_t of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
   /// Picoseconds of the kernel that makes this convolution's pixels of those of `source`.
   std::int64_t of_transposition(const Problem& source) const;
+  std::int64_t of_gathering(const Problem& source) const;
 
  private:
   /// What of() says where TMA brings operand rows.

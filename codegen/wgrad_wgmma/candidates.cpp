@@ -5,8 +5,9 @@
 #include <numeric>
 
 #include "codegen/bias_gradient/pass.h"
+#include "codegen/cost.h"
 #include "codegen/costs/costs.h"
-#include "codegen/gather_patches/pass.h"
+#include "codegen/gather_patches/tiling.h"
 #include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/split_operands.h"
@@ -372,12 +373,13 @@ void add_patch_tilings(const Problem& asked, const Target& target, CandidateList
   if (asked.reduction != Reduction::pixels || !can_gather_patches(asked)) return;
   const Problem patches = patch_problem(asked);
   if (patches.input.stride.w != patches.c) return;  // pixels of whole rows have channels that dw has not
+  const std::int64_t gathering = pass_price(gather_patches_tiling(asked).priced_bytes(asked), into.costs().fma);
   CandidateList gathered(into.keep(), into.costs());
   add_all_tilings(patches, target, gathered);
   for (const Candidate& one : gathered.candidates()) {
     auto tiling = std::get<WgradWgmmaTiling>(one.tiling);
     tiling.gathers_patches = true;
-    into.add(tiling, one.launch, one.cost + patch_gathering_cost(asked, into.costs().fma));
+    into.add(tiling, one.launch, one.cost + gathering);
   }
 }
 

@@ -6,8 +6,9 @@
     python3 bench/fit_costs.py tune/*.json --build build/release --fit wgmma --write
 
 Files are of `jitconv-run --tune --json=FILE`, or of runs that have a family and a time for each convolution
-(`jitconv-run --json`, compare_pytorch.py), of which only the error is known. With --build, jitconv-dump of that folder
-prices candidates anew: a table may have changed since, or a version may have written no prices.
+(`jitconv-run --json`, compare_pytorch.py, compare_gradients.py), of which only the error is known. With --build,
+jitconv-dump of that folder prices candidates anew: a table may have changed since, or a version may have written no
+prices.
 
 What counts is whether the cheapest candidate is the fastest: a miss is a convolution whose chosen candidate is slower
 than the best one that was measured. The fit is that of bench/cost_descent.cpp, which changes one entry after the other

@@ -1,7 +1,7 @@
 """Measured candidates of the cost model: read from files, priced anew, and compared with what the model chose.
 
-Files are of `jitconv-run --tune --json=FILE`, or of runs that have a family and a time for each convolution. The fit is
-in fit_costs.py.
+Files are of `jitconv-run --tune --json=FILE`, or of runs that have a family and a time for each convolution
+(`jitconv-run --json`, compare_pytorch.py, compare_gradients.py). The fit is in fit_costs.py.
 """
 
 from __future__ import annotations
@@ -52,19 +52,33 @@ class Row:
 
 def rows_of(document: dict[str, Any]) -> list[Row]:
     """Of one file: of a tuning, or of a run with one candidate for each convolution."""
-    device = document.get("device") or document.get("gpu") or "unknown"
-    arch = document.get("arch") or "sm_90a"
+    device, arch = _device_of(document)
     if "tuned" in document:
         return [Row(row["spec"], device, arch, tuple(_candidate(one) for one in row["candidates"]))
                 for row in document["tuned"]]
     rows = []
     for result in document.get("results", []):
-        ms = result.get("ms")
-        measured = ms.get("jitconv") if isinstance(ms, dict) else ms
-        if measured and result.get("family"):
-            spec = _whole_spec(result["spec"], document)
-            rows.append(Row(spec, device, arch, (Candidate(result["family"], "", math.nan, float(measured), {}),)))
+        family, ms = _measured(result)
+        if family and ms:
+            spec = _whole_spec(result, document)
+            rows.append(Row(spec, device, arch, (Candidate(family, "", math.nan, float(ms), {}),)))
     return rows
+
+
+def _device_of(document: dict[str, Any]) -> tuple[str, str]:
+    """The names of the GPU and of its target; jitconv-run --json keeps both in an object."""
+    device = document.get("device") or document.get("gpu") or "unknown"
+    if isinstance(device, dict):
+        return device["name"], device["arch"]
+    return device, document.get("arch") or "sm_90a"
+
+
+def _measured(result: dict[str, Any]) -> tuple[str | None, float | None]:
+    """Family and milliseconds of a run's row: as jitconv-run prints them, or the scripts that compare with PyTorch."""
+    if "ms_median" in result:
+        return result["compiled"]["family"], result["ms_median"]
+    ms = result.get("ms")
+    return result.get("family"), ms.get("jitconv") if isinstance(ms, dict) else ms
 
 
 def _candidate(one: dict[str, Any]) -> Candidate:
@@ -74,12 +88,19 @@ def _candidate(one: dict[str, Any]) -> Candidate:
                      None if measured is None else float(measured), terms)
 
 
-def _whole_spec(spec: str, document: dict[str, Any]) -> str:
-    """A spec of compare_pytorch.py, which keeps what all rows share in the file's head."""
-    words = [spec]
+def _whole_spec(result: dict[str, Any], document: dict[str, Any]) -> str:
+    """The spec of a row. Scripts that compare with PyTorch keep what all rows share in the file's head.
+
+    compare_gradients.py keeps the operation beside the convolution's text, and gives a bias to weight gradients alone.
+    """
+    words = result["spec"].split()
+    if (operation := result.get("operation")) is not None:
+        bias = ["bias"] if operation == "weight_gradient" else []
+        words = [word for word in words if word != "bias"] + bias + [f"operation={operation}"]
+    given = {word.split("=")[0] for word in words}
     for key, names in (("math", ("math",)), ("dtype", ("dtype",)), ("layout", ("input_layout", "output_layout"))):
         if key in document:
-            words += [f"{name}={document[key]}" for name in names if f"{name}=" not in spec]
+            words += [f"{name}={document[key]}" for name in names if name not in given]
     return " ".join(words)
 
 

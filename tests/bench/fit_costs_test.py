@@ -134,6 +134,26 @@ class Files(unittest.TestCase):
                          ["input=1 bias math=fp32 dtype=bf16 input_layout=nhwc output_layout=nhwc"])
         self.assertIsNone(tc.choice(rows[0]))
 
+    def test_reads_runs_of_jitconv_run(self) -> None:
+        whole = "input=1 math=ieee bias=true"
+        row, = tc.rows_of({"device": {"name": "GPU", "arch": "sm_80"}, "results": [
+            {"spec": whole, "compiled": {"family": "direct"}, "ms_median": 2.0, "ms": [1.0, 2.0, 3.0]},
+            {"spec": whole, "outcome": "failed"}, {"spec": whole, "compiled": {"family": "direct"}}]})
+        self.assertEqual((row.spec, row.device, row.arch), (whole, "GPU", "sm_80"))
+        self.assertEqual([(one.family, one.measured) for one in row.candidates], [("direct", 2.0)])
+
+    def test_reads_gradients_as_what_they_are(self) -> None:
+        rows = tc.rows_of({"gpu": "GPU", "math": "tf32", "results": [
+            {"spec": "input=1 bias", "operation": operation, "family": "wgmma", "ms": {"jitconv": 2.0}}
+            for operation in ("data_gradient", "weight_gradient")]})
+        self.assertEqual([row.spec for row in rows], ["input=1 operation=data_gradient math=tf32",
+                                                      "input=1 bias operation=weight_gradient math=tf32"])
+
+    def test_a_field_whose_name_ends_like_another_is_another(self) -> None:
+        row, = tc.rows_of({"dtype": "bf16", "results": [
+            {"spec": "input=1 output_dtype=f32", "family": "wgrad", "ms": {"jitconv": 2.0}}]})
+        self.assertEqual(row.spec, "input=1 output_dtype=f32 dtype=bf16")
+
     def test_finds_a_recorded_plan_by_its_lines(self) -> None:
         row = tc.rows_of(TUNED)[0]
         now = [tc.Candidate("direct", "threads: 32; tile: 4x4", 7.0, None, {"direct.bytes": -7.0}),

@@ -165,11 +165,15 @@ def measured_places(row: Row, dump: str, most: int) -> dict[int, float]:
 
 
 def merged(rows: list[Row]) -> list[Row]:
-    """One row for each convolution, with the candidates of all of its rows."""
-    found: dict[tuple[str, str], Row] = {}
+    """One row for each convolution on a GPU, with the candidates of all of its rows.
+
+    Times of different GPUs cannot be compared, although their target may be the same.
+    """
+    found: dict[tuple[str, str, str], Row] = {}
     for row in rows:
-        known = found.get((row.spec, row.arch))
-        found[row.spec, row.arch] = replace(known, candidates=known.candidates + row.candidates) if known else row
+        key = row.spec, row.device, row.arch
+        known = found.get(key)
+        found[key] = replace(known, candidates=known.candidates + row.candidates) if known else row
     return list(found.values())
 
 

@@ -94,6 +94,11 @@ class Fit(unittest.TestCase):
         for place, one in enumerate(self.document["candidates"]):
             self.assertAlmostEqual(places[place], 2.0 * one["modelled_ms"])
 
+    def test_rows_of_different_gpus_are_not_merged(self) -> None:
+        row = tc.Row(SPEC, "H100", "sm_90a", (tc.Candidate("wgmma", "", 1.0, 3.0, {}),))
+        other = replace(row, device="H200", candidates=(tc.Candidate("wgmma", "", 1.0, 2.0, {}),))
+        self.assertEqual(tc.merged([row, other, row]), [replace(row, candidates=2 * row.candidates), other])
+
 
 class Tables(unittest.TestCase):
     def test_reads_values_by_name(self) -> None:

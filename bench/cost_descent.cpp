@@ -37,6 +37,9 @@ using jitconv::Target;
 using jitconv::codegen::candidate_costs;
 using jitconv::codegen::CostEntry;
 using jitconv::codegen::Costs;
+using jitconv::tools::kCheckFailed;
+using jitconv::tools::ToolError;
+using jitconv::tools::UsageError;
 
 // Candidates within about so much of the cheapest one's modelled time count as chosen, the less the dearer they are.
 // Without it most changes of an entry would change nothing.
@@ -110,17 +113,34 @@ Loss mean_loss(const std::vector<Convolution>& convolutions, const Target& targe
   return {sum.chosen / count, sum.undecided / count, sum.spread / count};
 }
 
+/// The measured candidates of a line `place:milliseconds ...`; `order` has the candidate of each place.
+std::vector<Measured> read_places(const std::string& line, const std::vector<std::size_t>& order) {
+  std::vector<Measured> measured;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    std::istringstream one(word);
+    std::size_t place = 0;
+    char colon = 0;
+    double ms = 0;
+    if (!(one >> place >> colon >> ms) || !one.eof() || colon != ':' || place >= order.size() || !(ms > 0))
+      throw ToolError(kCheckFailed,
+                      fmt::format("input: '{}' is not place:milliseconds with a place below {} and a time above 0",
+                                  word, order.size()));
+    measured.push_back({order[place], ms});
+  }
+  return measured;
+}
+
 /// The convolutions of the input that have a choice.
 std::vector<Convolution> read(std::istream& input, const Target& target) {
   std::vector<Convolution> convolutions;
   const Costs& costs = jitconv::codegen::costs_of(target);
-  for (std::string spec, places; std::getline(input, spec) && std::getline(input, places);) {
+  for (std::string spec, places; std::getline(input, spec);) {
+    if (!std::getline(input, places))
+      throw ToolError(kCheckFailed, fmt::format("input: '{}' is not followed by a line of its candidates", spec));
     Convolution one{jitconv::parse_spec(spec), {}};
     const auto order = jitconv::codegen::cheapest_first(candidate_costs(one.spec, target, costs));
-    std::istringstream words(places);
-    std::size_t place = 0;
-    char colon = 0;
-    for (double ms = 0; words >> place >> colon >> ms;) one.measured.push_back({order.at(place), ms});
+    one.measured = read_places(places, order);
     if (one.measured.size() > 1) convolutions.push_back(std::move(one));
   }
   return convolutions;
@@ -132,13 +152,19 @@ struct Entry {
   double first;
 };
 
+std::string_view table_of(const CostEntry& entry) { return entry.name.substr(0, entry.name.find('.')); }
+
 std::vector<Entry> entries_of_tables(Costs& costs, const std::vector<std::string>& tables) {
-  std::vector<Entry> result;
-  for (const CostEntry& entry : jitconv::codegen::entries_of(costs)) {
-    const std::string_view table = entry.name.substr(0, entry.name.find('.'));
-    if (*entry.value > 0 && std::find(tables.begin(), tables.end(), table) != tables.end())
-      result.push_back({entry, static_cast<double>(*entry.value)});
+  const std::vector<CostEntry> all = jitconv::codegen::entries_of(costs);
+  for (const std::string& table : tables) {
+    const auto belongs = [&](const CostEntry& entry) { return table_of(entry) == table; };
+    if (std::none_of(all.begin(), all.end(), belongs))
+      throw UsageError(fmt::format("--tables: '{}' is not a table of codegen/costs/, as wgmma and direct are", table));
   }
+  std::vector<Entry> result;
+  for (const CostEntry& entry : all)
+    if (*entry.value > 0 && std::find(tables.begin(), tables.end(), table_of(entry)) != tables.end())
+      result.push_back({entry, static_cast<double>(*entry.value)});
   return result;
 }
 
@@ -222,7 +248,7 @@ int main(int argc, char** argv) {
     jitconv::tools::parse_command_line(argc, argv, "cost_descent: fits cost tables to measured candidates");
     const Target target = jitconv::parse_target(arch);
     const std::vector<Convolution> convolutions = read(std::cin, target);
-    if (convolutions.empty()) throw jitconv::tools::UsageError("no convolution has two measured candidates");
+    if (convolutions.empty()) throw UsageError("no convolution has two measured candidates");
     Descent descent(convolutions, target, {tables.begin(), tables.end()});
     descent.run(seconds);
     descent.print();

@@ -23,7 +23,7 @@ import pathlib
 import subprocess
 import sys
 
-from cost_tables import Table, changed_tables, table_of
+from cost_tables import Table, changed_tables, parse_tables, table_of
 from tuned_candidates import Row, measured_places, merged, price_anew, read_files, report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -80,13 +80,17 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.fit and arguments.build is None:
         parser.error("--fit needs --build, whose programs price the candidates")
+    source = arguments.tables.read_text(encoding="utf-8")
+    known = dict.fromkeys(name.split(".")[0] for name in parse_tables(source))
+    for family in arguments.fit:
+        if family not in known:
+            parser.error(f"--fit: '{family}' has no table in {arguments.tables}, which has {', '.join(known)}")
     rows = read_files(arguments.files)
     shown = rows
     if arguments.build is not None:
         dump = str(arguments.build / "tools" / "jitconv-dump")
         shown = [price_anew(row, dump, arguments.candidates) for row in rows]
     print(report(shown))
-    source = arguments.tables.read_text(encoding="utf-8")
     for family in arguments.fit:
         tables = (family, SHARED_TABLE) if arguments.shared else (family,)
         source = changed_tables(source, fit(rows, tables, arguments.build, arguments.seconds, arguments.candidates))

@@ -81,6 +81,30 @@ class Fit(unittest.TestCase):
         self.assertGreater(after["wgmma.launches.pack_weights"], before["wgmma.launches.pack_weights"])
         self.assertIn("    .wgmma = {.picoseconds_per_cycle = ", text)
 
+    def descent(self, text: str, tables: str = "wgmma") -> tuple[int, str]:
+        """Exit status and messages of cost_descent with this input."""
+        command = [self.BUILD / "bench" / "cost_descent", f"--tables={tables}", "--seconds=0"]
+        answer = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        return answer.returncode, answer.stderr
+
+    def test_the_descent_refuses_what_it_cannot_read(self) -> None:
+        self.assertEqual(self.descent(f"{SPEC}\n0:1.5 1:2.5\n")[0], 0)
+        for word in ("2:0", "2:-1", "2:fast", "2", "2:1.5x", "-1:2", "1000000:2"):
+            code, message = self.descent(f"{SPEC}\n0:1.5 1:2.5 {word}\n")
+            self.assertEqual(code, 1, word)
+            self.assertRegex(message, f"input: '{word}' is not place:milliseconds with a place below [0-9]+ and a time")
+        code, message = self.descent(f"{SPEC}\n0:1.5 1:2.5\n{SPEC}\n")
+        self.assertEqual((code, f"input: '{SPEC}' is not followed by a line of its candidates" in message), (1, True))
+
+    def test_refuses_tables_that_are_not_there(self) -> None:
+        code, message = self.descent(f"{SPEC}\n0:1.5 1:2.5\n", "wgmma,wgma")
+        self.assertEqual((code, "--tables: 'wgma' is not a table" in message), (2, True), message)
+        errors = io.StringIO()
+        arguments = ["fit_costs.py", "none.json", "--build", str(self.BUILD), "--fit", "wgma"]
+        with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stderr(errors):
+            self.assertRaises(SystemExit, fc.main)
+        self.assertIn("--fit: 'wgma' has no table in ", errors.getvalue())
+
     def test_refuses_candidates_of_several_targets(self) -> None:
         row = tc.Row(SPEC, "GPU", "sm_80", ())
         with self.assertRaisesRegex(ValueError, r"not of \['sm_80', 'sm_90a'\]"):

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <set>
 #include <stdexcept>
+#include <system_error>
+#include <thread>
 #include <vector>
 
+#include "support/no_threads.h"
 #include "tools/check/data.h"
 #include "tools/check/number.h"
 #include "tools/check/parallel.h"
@@ -42,6 +45,16 @@ TEST(ParallelFor, ThrowsWhatTheBodyThrew) {
   const auto body = [](std::int64_t, std::int64_t) { throw std::out_of_range("here"); };
   EXPECT_THROW(parallel_for(100, 1, body), std::out_of_range);
   EXPECT_THROW(parallel_for(1, 1, body), std::out_of_range);
+}
+
+TEST(ParallelFor, WithoutThreadsTheCallerDoesTheWork) {
+  const test::NoThreads none;
+  EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  std::vector<int> visits(1001);
+  parallel_for(1001, 1, [&visits](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+  });
+  EXPECT_EQ(visits, std::vector<int>(1001, 1));
 }
 
 TEST(CheckData, BulkAndSingleElementsAgree) {

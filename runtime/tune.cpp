@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "codegen/plan.h"
 #include "runtime/compile.h"
@@ -55,7 +58,10 @@ std::vector<Kernel> compile_all(const std::vector<ConvPlan>& plans, const Compil
   {
     const std::size_t count = std::min<std::size_t>(plans.size(), std::max(1u, std::thread::hardware_concurrency()));
     std::vector<std::jthread> others;
-    while (others.size() + 1 < count) others.emplace_back(work);
+    try {
+      while (others.size() + 1 < count) others.emplace_back(work);
+    } catch (const std::exception&) {  // no more threads, or no memory for them: fewer take longer
+    }
     work();
   }
   std::vector<Kernel> kernels;

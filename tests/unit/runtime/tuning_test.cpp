@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "../../support/no_threads.h"
 #include "cache/store.h"
 #include "runtime_test_support.h"
 
@@ -75,6 +76,17 @@ TEST_F(TuningTest, LeavesOutWhatCannotBeLaunched) {
   const ConvSpec other = new_spec();
   EXPECT_THROW(tuned(other, [](std::span<const Kernel> kernels, int) { return Times(kernels.size()); }), CudaError);
   EXPECT_EQ(runtime::remembered_choice(other, target_), std::nullopt);
+}
+
+TEST_F(TuningTest, WithoutThreadsTheCallerCompiles) {
+  const test::NoThreads none;
+  const ConvSpec spec = new_spec();
+  std::size_t compiled = 0;
+  tuned(spec, [&](std::span<const Kernel> kernels, int launches) {
+    compiled = kernels.size();
+    return faster(0)(kernels, launches);
+  });
+  EXPECT_EQ(compiled, 8u);
 }
 
 TEST_F(TuningTest, IsInTheDiskCacheBesideTheKernels) {

@@ -152,10 +152,8 @@ std::string short_spec(const std::string& spec) {
 }
 
 json::Object file_json(const cache::FileReport& file) {
-  json::Object object{{"key", file.key},
-                      {"path", file.path},
-                      {"bytes", static_cast<std::int64_t>(file.bytes)},
-                      {"modified", time_text(file.modified_unix_s)}};
+  json::Object object{
+      {"key", file.key}, {"path", file.path}, {"bytes", file.bytes}, {"modified", time_text(file.modified_unix_s)}};
   if (file.entry) {
     object["kind"] = kind_text(file.entry->kind);
     json::Object description;
@@ -175,7 +173,8 @@ std::string files_json(const std::vector<cache::FileReport>& files) {
 
 /// One line per fact, the values below each other.
 std::string explanation(const cache::FileReport& file, const std::string& root, const std::string& log) {
-  std::vector<std::pair<std::string, std::string>> lines = {{"key", file.key}, {"file", root + "/" + file.path}};
+  std::vector<std::pair<std::string, std::string>> lines = {{"key", file.key},
+                                                            {"file", cache::printable(root + "/" + file.path)}};
   if (file.entry) {
     lines.emplace_back("kind", kind_text(file.entry->kind));
     for (const auto& [name, value] : file.entry->description)
@@ -253,13 +252,13 @@ struct Program {
     for (const auto& file : files) bytes += file.bytes;
     const auto& config = store.config();
     if (as_json) {
-      write_output("-", json::render(json::Object{{"directory", config.root},
-                                                  {"entries", static_cast<std::int64_t>(files.size())},
-                                                  {"bytes", static_cast<std::int64_t>(bytes)},
-                                                  {"max_bytes", static_cast<std::int64_t>(config.max_bytes)}}));
+      write_output("-", json::render(json::Object{{"directory", cache::printable(config.root)},
+                                                  {"entries", files.size()},
+                                                  {"bytes", bytes},
+                                                  {"max_bytes", config.max_bytes}}));
     } else {
-      write_output("-", fmt::format("directory: {}\nentries:   {}\nbytes:     {}\nlimit:     {}\n", config.root,
-                                    files.size(), bytes, config.max_bytes));
+      write_output("-", fmt::format("directory: {}\nentries:   {}\nbytes:     {}\nlimit:     {}\n",
+                                    cache::printable(config.root), files.size(), bytes, config.max_bytes));
     }
     return kOk;
   }
@@ -280,9 +279,8 @@ struct Program {
 
   int removed(const cache::Removal& removal) {
     if (as_json) {
-      json::Object object{{"removed_bytes", static_cast<std::int64_t>(removal.bytes)},
-                          {"files_left", static_cast<std::int64_t>(removal.left)}};
-      if (removal.problem) object["problem"] = *removal.problem;
+      json::Object object{{"removed_bytes", removal.bytes}, {"files_left", removal.left}};
+      if (removal.problem) object["problem"] = cache::printable(*removal.problem);
       write_output("-", json::render(object));
     } else {
       write_output("-", fmt::format("removed {} bytes\n", removal.bytes));

@@ -158,6 +158,25 @@ TEST_F(CliCache, StatsCountEntriesAndName) {
   EXPECT_NE(run({"stats", "--json"}).out.find("\"entries\": 1"), std::string::npos);
 }
 
+TEST_F(CliCache, StatsInJsonHaveLimitsOfAllSizes) {
+  const std::string json = run({"stats", "--json"}, {{"JITCONV_CACHE_MAXSIZE", "18446744073709551615"}}).out;
+  EXPECT_NE(json.find("\"max_bytes\": 18446744073709551615"), std::string::npos) << json;
+}
+
+TEST_F(CliCache, NamesOfDirectoriesCannotSpeakToTheTerminal) {
+  const std::string key = store("one", 1000), strange = directory_.file("\033[31m\xff");
+  std::filesystem::rename(root(), strange);
+  for (const Arguments& command :
+       {Arguments{"stats"}, {"stats", "--json"}, {"explain", key}, {"explain", key, "--json"}}) {
+    Arguments arguments = command;
+    arguments.push_back("--dir=" + strange);
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out.find_first_of("\033\xff"), std::string::npos) << result.out;
+  }
+  EXPECT_NE(run({"stats", "--dir=" + strange}).out.find("/\\x1b[31m\\xff\n"), std::string::npos);
+}
+
 TEST_F(CliCache, DirWinsOverTheEnvironment) {
   store("one", 1000);
   const ProcessResult result = run({"stats", "--dir=" + directory_.file("other")});

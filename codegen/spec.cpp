@@ -2,6 +2,8 @@
 // work it stands for. Text is spec_text.cpp's; how the convolution is computed is plan.cpp's.
 #include "jitconv/spec.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -121,24 +123,27 @@ TensorShape output_of(const ConvSpec& spec) {
   return {spec.input.n, spec.weight.k, vertical(spec).outputs(), horizontal(spec).outputs()};
 }
 
-void check_bytes(std::string_view field, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d,
-                 DataType type) {
+/// `extents` begin with the number of images or filters. Strides are computed where there are no images, too, so that
+/// one image must not be too large either.
+void check_bytes(std::string_view field, const std::array<std::int64_t, 4>& extents, DataType type) {
   std::int64_t bytes = element_bytes(type);
   bool overflow = false;
-  for (std::int64_t extent : {a, b, c, d}) overflow = overflow || __builtin_mul_overflow(bytes, extent, &bytes);
+  for (const std::int64_t extent : extents)
+    overflow = overflow || __builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes);
   if (!overflow && bytes <= kMaxTensorBytes) return;
-  throw SpecError(std::string(field),
-                  fmt::format("{} {}x{}x{}x{} of {} takes more than 2^62 bytes", field, a, b, c, d, to_string(type)));
+  throw SpecError(std::string(field), fmt::format("{}{} {}x{}x{}x{} of {} takes more than 2^62 bytes",
+                                                  extents[0] == 0 ? "an image of " : "", field, extents[0], extents[1],
+                                                  extents[2], extents[3], to_string(type)));
 }
 
 void check_sizes(const ConvSpec& spec) {
   const TensorShape& x = spec.input;
   const WeightShape& w = spec.weight;
   const TensorShape y = output_of(spec);
-  check_bytes("input", x.n, x.c, x.h, x.w, spec.dtype);
-  check_bytes("weight", w.k, w.c, w.r, w.s,
+  check_bytes("input", {x.n, x.c, x.h, x.w}, spec.dtype);
+  check_bytes("weight", {w.k, w.c, w.r, w.s},
               spec.operation == Operation::weight_gradient ? output_type(spec) : spec.dtype);
-  check_bytes("output", y.n, y.c, y.h, y.w, spec.operation == Operation::forward ? output_type(spec) : spec.dtype);
+  check_bytes("output", {y.n, y.c, y.h, y.w}, spec.operation == Operation::forward ? output_type(spec) : spec.dtype);
 }
 
 void check_epilogue(const ConvSpec& spec) {

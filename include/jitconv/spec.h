@@ -163,11 +163,11 @@ JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 
 /// Throws SpecError (invalid_spec) if the convolution cannot be computed. The message names the field, its value and
 /// the rule. It refuses extents below 1 (N may be 0); any extent, stride, padding, dilation or padded extent above
-/// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors of more than
-/// 2^62 bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an activation
-/// of a weight_gradient; a dy_activation of forward, or one of leaky_relu whose slope is not above 0 (y would not say
-/// the sign of z); an alignment that is not a power of two from the largest element's size to 256. That this version
-/// has a kernel for a valid spec is compile()'s matter.
+/// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors or images of
+/// more than 2^62 bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an
+/// activation of a weight_gradient; a dy_activation of forward, or one of leaky_relu whose slope is not above 0 (y
+/// would not say the sign of z); an alignment that is not a power of two from the largest element's size to 256. That
+/// this version has a kernel for a valid spec is compile()'s matter.
 JITCONV_API void validate(const ConvSpec& spec);
 
 /// One line with every field: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`. parse_spec() reads

@@ -146,6 +146,17 @@ const Mutation kMutations[] = {
        s.input = {kTooLarge - 1, 32, kTooLarge - 9, kTooLarge - 9};
      },
      "input", "takes more than 2^62 bytes"},
+    {"ImageBytesWithoutImages",
+     [](ConvSpec& s) {
+       s.input = {0, 32, kTooLarge - 9, kTooLarge - 9};
+     },
+     "input", "an image of input 0x32x2147483639x2147483639 of f32 takes more than 2^62 bytes"},
+    {"OutputImageBytesWithoutImages",
+     [](ConvSpec& s) {
+       s.input = {0, 1, 1 << 20, 1 << 20};
+       s.weight = {1 << 24, 1, 1, 1};
+     },
+     "output", "an image of output 0x16777216x"},
     {"FilterBytes",
      [](ConvSpec& s) {
        s.dilation = 1;

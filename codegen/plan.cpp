@@ -23,6 +23,7 @@ namespace {
 struct Candidates {
   std::vector<Candidate> all;
   std::vector<Note> notes;
+  bool tensor_cores = false;  ///< a family of tensor cores has one
 };
 
 Family family_of(const Candidate& candidate) { return codegen::family_of(candidate.tiling); }
@@ -42,13 +43,14 @@ std::string phases_text(const Problem& problem) {
                      problem.phases.count(), problem.rows.taps, problem.columns.taps, zero_percent(problem));
 }
 
-Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target, CandidateList::Keep keep,
-                           const Costs& costs) {
+constexpr std::string_view kNotPossible = "not possible: ";
+
+/// Asks each family that may compute the problem for its candidates; `dense` is the convolution in place of `problem`.
+Candidates enumerate_families(const Problem& problem, const Problem& dense, const Target& target,
+                              CandidateList::Keep keep, const Costs& costs) {
   Candidates result;
-  bool tensor_cores = false;
   // Few planes and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4 && problem.input.layout() == Layout::nchw;
-  const Problem dense = dense_problem(problem);
   const std::optional<Problem> storing = pixel_storing_problem(problem, dense);
   for (const Family family : competing_families()) {
     // Two lists: the cheapest before the price of interleaving is added need not be the cheapest after it.
@@ -60,43 +62,69 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     const bool none = list.empty() && storing_list.empty();
     // Phases have another filter and more channels than the convolution that was asked for.
     const std::string_view whose = enumerated.is_sub_pixel() ? " (in the dense convolution of its phases)" : "";
-    if (none) result.notes.push_back({std::string(to_string(family)), fmt::format("not possible: {}{}", why, whose)});
-    if (uses_tensor_cores(family) && !none) tensor_cores = true;
-    if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
+    if (none) result.notes.push_back({std::string(to_string(family)), fmt::format("{}{}{}", kNotPossible, why, whose)});
+    if (uses_tensor_cores(family) && !none) result.tensor_cores = true;
+    if (functions.price_beside_tensor_cores != nullptr && result.tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates())
         candidate.cost = functions.price_beside_tensor_cores(problem, costs, candidate.cost);
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
     std::ranges::move(storing_list.candidates(), std::back_inserter(result.all));
   }
-  if (dense.asked_weight) {
-    const std::int64_t interleaving = dense.is_sub_pixel() ? interleaving_cost(problem, dense, costs.fma) : 0,
-                       transposing = weight_transposition_cost(dense, costs.fma);
-    bool any = false;
-    for (Candidate& candidate : result.all) {
-      const Family family = family_of(candidate);
-      if (computes_as_asked(family, problem)) continue;
-      candidate.cost += (stores_pixels(candidate.tiling) ? 0 : interleaving) +
-                        (functions_of(family).prices_packing ? 0 : transposing);
-      any = true;
-    }
-    if (any && dense.is_sub_pixel()) result.notes.push_back({"sub-pixel", phases_text(dense)});
+  return result;
+}
+
+/// Adds the passes that candidates need which compute `dense` in place of `problem`.
+void price_dense_passes(const Problem& problem, const Problem& dense, const Costs& costs, Candidates& candidates) {
+  if (!dense.asked_weight) return;
+  const std::int64_t interleaving = dense.is_sub_pixel() ? interleaving_cost(problem, dense, costs.fma) : 0,
+                     transposing = weight_transposition_cost(dense, costs.fma);
+  bool any = false;
+  for (Candidate& candidate : candidates.all) {
+    const Family family = family_of(candidate);
+    if (computes_as_asked(family, problem)) continue;
+    candidate.cost +=
+        (stores_pixels(candidate.tiling) ? 0 : interleaving) + (functions_of(family).prices_packing ? 0 : transposing);
+    any = true;
   }
-  if (result.all.empty()) {
-    std::string why;
-    result.all = candidates_of(kLastResort, problem, target, why);
-    if (result.all.empty()) throw SpecError(ErrorCode::unsupported, "operation", "no kernel computes it: " + why);
-    result.notes.push_back(
-        {std::string(to_string(kLastResort)), "slow path: operands are read from global memory for every tap"});
-  }
-  if (problem.dy_activation != Activation::none) {
-    const std::int64_t activating = activation_gradient_cost(problem, costs.fma);
-    for (Candidate& candidate : result.all) candidate.cost += activating;
-    result.notes.push_back(
-        {"dy_activation", fmt::format("a pass before the gradient multiplies dy by the derivative of {}, modelled at "
-                                      "{}; it is not fused into the gradient's loads",
-                                      to_string(problem.dy_activation), cost_text(activating))});
-  }
-  if (spec.math != MathMode::ieee && !tensor_cores)
+  if (any && dense.is_sub_pixel()) candidates.notes.push_back({"sub-pixel", phases_text(dense)});
+}
+
+/// Says which limit each family has that computes such operations; those that do not say what the last resort says.
+[[noreturn]] void throw_unsupported(const ConvSpec& spec, const std::vector<Note>& notes, const std::string& last) {
+  std::string limits;
+  for (const Note& note : notes)
+    if (const std::string_view why = std::string_view(note.text).substr(kNotPossible.size()); why != last)
+      limits += fmt::format("{}{}: {}", limits.empty() ? "" : "; ", note.topic, why);
+  throw SpecError(ErrorCode::unsupported, "operation",
+                  fmt::format("operation is {}, and no kernel computes it for this convolution: {}",
+                              to_string(spec.operation), limits.empty() ? last : limits));
+}
+
+void add_last_resort(const ConvSpec& spec, const Problem& problem, const Target& target, Candidates& candidates) {
+  std::string why;
+  candidates.all = candidates_of(kLastResort, problem, target, why);
+  if (candidates.all.empty()) throw_unsupported(spec, candidates.notes, why);
+  candidates.notes.push_back(
+      {std::string(to_string(kLastResort)), "slow path: operands are read from global memory for every tap"});
+}
+
+void price_activation_gradient(const Problem& problem, const Costs& costs, Candidates& candidates) {
+  const std::int64_t activating = activation_gradient_cost(problem, costs.fma);
+  for (Candidate& candidate : candidates.all) candidate.cost += activating;
+  candidates.notes.push_back(
+      {"dy_activation", fmt::format("a pass before the gradient multiplies dy by the derivative of {}, modelled at "
+                                    "{}; it is not fused into the gradient's loads",
+                                    to_string(problem.dy_activation), cost_text(activating))});
+}
+
+Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target, CandidateList::Keep keep,
+                           const Costs& costs) {
+  const Problem dense = dense_problem(problem);
+  Candidates result = enumerate_families(problem, dense, target, keep, costs);
+  price_dense_passes(problem, dense, costs, result);
+  if (result.all.empty()) add_last_resort(spec, problem, target, result);
+  if (problem.dy_activation != Activation::none) price_activation_gradient(problem, costs, result);
+  if (spec.math != MathMode::ieee && !result.tensor_cores)
     result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
                                                 to_string(spec.math))});
   return result;

@@ -35,7 +35,10 @@ void add_activation_gradient(ConvPlan& plan, const Problem& asked) {
   const std::int64_t elements = std::int64_t{ActivationGradientTiling::kThreads} * tiling.vector;  // of a block
   const std::int64_t blocks = ceil_div(asked.dy_elements(), elements);
   if (blocks > INT32_MAX)
-    throw SpecError(ErrorCode::unsupported, "dy_activation", "dy needs more than 2^31 - 1 thread blocks");
+    throw SpecError(ErrorCode::unsupported, "dy_activation",
+                    fmt::format("dy_activation is {}, and its pass over dy takes {} thread blocks, must be at most "
+                                "2^31 - 1",
+                                to_string(asked.dy_activation), blocks));
   KernelPlan pass{asked, tiling, {}};
   pass.launch.blocks = static_cast<std::uint32_t>(blocks);
   pass.launch.threads = ActivationGradientTiling::kThreads;

@@ -4,6 +4,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
 #include "codegen/fallback/family.h"
+#include "fmt/format.h"
 #include "jitconv/error.h"
 
 namespace jitconv::codegen {
@@ -19,7 +20,10 @@ std::string fallback::enumerate(const Problem& problem, const Target& target, Ca
 
   const std::int64_t blocks = tiling.blocks(problem);
   if (blocks > INT32_MAX)
-    throw SpecError(ErrorCode::unsupported, "input", "the output needs more than 2^31 - 1 thread blocks");
+    throw SpecError(
+        ErrorCode::unsupported, "input",
+        fmt::format("input makes {}x{}x{}x{} outputs, which take {} thread blocks, must be at most 2^31 - 1", problem.n,
+                    problem.output_channels(), problem.rows.output, problem.columns.output, blocks));
 
   const std::int64_t outputs = std::int64_t{tiling.thread_k} * tiling.thread_pixels;
   const FallbackCosts& costs = into.costs().fallback;

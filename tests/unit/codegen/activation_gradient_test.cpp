@@ -262,6 +262,9 @@ TEST(ActivationGradient, RefusesMoreBlocksThanALaunchHas) {
   } catch (const SpecError& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_EQ(error.field(), "dy_activation");
+    EXPECT_STREQ(
+        error.what(),
+        "dy_activation is relu, and its pass over dy takes 4294967296 thread blocks, must be at most 2^31 - 1");
   }
 }
 

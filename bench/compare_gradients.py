@@ -6,7 +6,7 @@
 For each configuration of bench/compare_pytorch.py, or each row of --shapes: the data gradient and the weight gradient
 (with that of the bias) of jitconv, and torch.ops.aten.convolution_backward with one of its outputs at a time, contiguous
 and channels_last, with cudnn.benchmark. Launches alternate, the median counts. Results are compared with PyTorch's in
-float32 without TF32; the exit status is 1 if one is wrong.
+float32 without TF32; the exit status is 1 if one is wrong, or cannot be computed although there is memory for it.
 """
 
 import argparse
@@ -180,7 +180,7 @@ def main():
         "roofline": ceilings.describe(rates),
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
-    rows, skipped = [], []
+    rows, skipped, failed = [], [], False
     operations = [options.operation] if options.operation else list(OPERATIONS)
     library.prepare([spec_of(library, options.configurations[name], operation, options)
                      for name in options.names for operation in operations])
@@ -188,7 +188,10 @@ def main():
         for operation in operations:
             try:
                 rows.append(compare(library, name, options.configurations[name], operation, options))
-            except (torch.cuda.OutOfMemoryError, RuntimeError) as error:
+            except torch.cuda.OutOfMemoryError:
+                skipped.append({"config": name, "operation": operation, "why": "not enough device memory"})
+            except RuntimeError as error:
+                failed = True
                 skipped.append({"config": name, "operation": operation, "why": str(error)[:300]})
             torch.cuda.empty_cache()
     print_table(rows, options, rates)
@@ -203,7 +206,7 @@ def main():
              if any(not row["errors"].get(result, 0) <= WRONG for result in ("jitconv", "jitconv_db"))]
     if wrong:
         print(f"WRONG: {', '.join(wrong)}", file=sys.stderr)
-    return 1 if wrong else 0
+    return 1 if wrong or failed else 0
 
 
 if __name__ == "__main__":

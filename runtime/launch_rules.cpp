@@ -11,6 +11,7 @@ namespace {
 using codegen::Tensor;
 
 constexpr std::size_t index_of(Given given) { return static_cast<std::size_t>(given); }
+constexpr std::size_t kX = index_of(Given::x), kDy = index_of(Given::dy), kDw = index_of(Given::dw);
 constexpr std::size_t kW = index_of(Given::w), kResidual = index_of(Given::residual), kDb = index_of(Given::db);
 constexpr std::size_t kSaved = index_of(Given::saved), kPackedW = index_of(Given::packed_w);
 constexpr std::size_t kWorkspace = index_of(Given::workspace);
@@ -30,8 +31,9 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
 }
 
 /// Why a launch of some spec has no such tensor.
-std::string reason_without(std::size_t role) {
+std::string reason_without(std::size_t role, bool has_images) {
   const bool is_optional = role == static_cast<std::size_t>(Tensor::bias) || role == kResidual || role == kDb;
+  if (!has_images && (role == kX || role == kDy || role == kSaved)) return "the spec has no images";
   if (role == kSaved) return "the spec has no dy_activation";
   if (is_optional) return fmt::format("the spec has no {}", role == kDb ? "bias" : kNames[role]);
   return "the spec's operation has no part for it";
@@ -168,9 +170,10 @@ void LaunchRules::explain(const GivenPointers& pointers, const Bytes& bytes) con
     }
     if (at != 0 && bytes[role] == 0 && role != kWorkspace) {
       const bool reads_w = with_w_[kW] != 0;
+      const bool has_images = result_ != kDw || with_w_[kX] != 0;  // others look at no pointer if there are none
       const std::string why = role == kW && reads_w         ? "the launch has packed_w"
                               : role == kPackedW && reads_w ? "this kernel takes w as it is"
-                                                            : reason_without(role);
+                                                            : reason_without(role, has_images);
       refuse(role, fmt::format("{} is {:#x}, must be null: {}", kNames[role], at, why));
     }
     if ((at & alignment_mask_[role]) != 0 && bytes[role] != 0) {

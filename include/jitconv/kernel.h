@@ -19,7 +19,7 @@ namespace jitconv {
 /// The pointers of one launch: to device memory, or for Execution::host to ordinary memory. Tensors are dense, have the
 /// shapes, layouts and type of the spec, and start at multiples of spec.alignment bytes. A result overlaps nothing,
 /// with one exception: residual may be y itself (dx, dw), for y += convolution, because one thread reads and writes
-/// each element of y. Tensors that the operation has no part for are null.
+/// each element of y. Tensors that the operation has no part for are null, and so are x, dy and saved without images.
 struct LaunchArgs {
   const void* x = nullptr;         ///< N, C, H, W in spec.input_layout
   const void* w = nullptr;         ///< K, C/groups, R, S; null if packed_w is given

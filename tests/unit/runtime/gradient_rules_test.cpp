@@ -247,9 +247,13 @@ TEST(GradientRules, WithoutImagesOnlyResultsAreThere) {
   ConvSpec spec = gradient_spec(Operation::weight_gradient);
   spec.input.n = 0;
   LaunchArgs args = addresses_for(spec);
-  EXPECT_EQ(refused_field(spec, args), "x");
-  args.x = args.dy = nullptr;
+  EXPECT_EQ(refusal(spec, args), "x: x is 0x400000000, must be null: the spec has no images");
+  args.x = nullptr;
+  EXPECT_EQ(refusal(spec, args), "dy: dy is 0x2000000000, must be null: the spec has no images");
+  args.dy = nullptr;
   EXPECT_EQ(refusal(spec, args), "");
+  args.w = at(std::uintptr_t{2} << 34);
+  EXPECT_EQ(refusal(spec, args), "w: w is 0x800000000, must be null: the spec's operation has no part for it");
 }
 
 TEST(GradientRules, PackedWeightsTakeThePlaceOfW) {

@@ -243,7 +243,7 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
 }
 
 TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
-  const codegen::ConvPlan direct = codegen::make_plan(parse_spec("input=1,8,6,300 weight=16,8,3,3"), kTarget);
+  const codegen::ConvPlan direct = codegen::make_plan(parse_spec("input=1,8,6,300 weight=16,8,3,3 math=ieee"), kTarget);
   const auto& tiling = std::get<DirectTiling>(direct.convolution().tiling);
   EXPECT_EQ(executed_multiply_adds(direct), std::int64_t{direct.convolution().launch.blocks} * tiling.block_k() *
                                                 tiling.block_p() * tiling.block_q() * 8 * 9);

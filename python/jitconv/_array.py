@@ -82,7 +82,9 @@ def conv2d(
     given = {name: memory_of(name, array, cuda_stream) for name, array in (("x", x), ("w", w))}
     if bias is not None:
         given["bias"] = memory_of("bias", bias, cuda_stream)
-    layout = _check(given)
+    _check(given)
+    result = None if out is None else memory_of("out", out, cuda_stream)
+    layout = _layout(given["x"], result)
     strides, dilations = integers(stride, 2, "stride"), integers(dilation, 2, "dilation")
     spec = Spec(
         input=given["x"].shape,
@@ -102,14 +104,14 @@ def conv2d(
         clamp_max=clamp_max,
     )
     shape = output_shape(str(spec))
-    if out is None:
+    if result is None:
         out = _empty(x, shape, layout)
-    result = memory_of("out", out, cuda_stream)
+        result = memory_of("out", out, cuda_stream)
     if result.read_only:
         raise ValueError("out is read-only, must be an array that can be written")
     if result.shape != shape or result.dtype != spec.dtype or result.on_gpu != given["x"].on_gpu:
         raise ValueError(f"out has shape {result.shape} and type {result.dtype}, must have {shape} and {spec.dtype}")
-    if result.layout != layout and _dense_extent(shape) > 1:
+    if not result.is_dense(layout):
         raise ValueError(f"out is not dense in the order of x, {layout}")
     memories = [*given.values(), result]
     spec = _with_alignment(spec, memories)
@@ -138,8 +140,7 @@ def _dense_extent(shape: Sequence[int]) -> int:
     return extent
 
 
-def _check(given: dict[str, Memory]) -> str:
-    """Return x's layout."""
+def _check(given: dict[str, Memory]) -> None:
     x = given["x"]
     for name, dimensions in (("x", 4), ("w", 4), ("bias", 1)):
         memory = given.get(name)
@@ -151,13 +152,18 @@ def _check(given: dict[str, Memory]) -> str:
             raise TypeError(f"{name} has type {memory.dtype}, must have x's, {x.dtype}")
         if memory.on_gpu != x.on_gpu:
             raise ValueError(f"{name} and x are not both on the GPU, or both in ordinary memory")
-        if name != "x" and memory.layout != "nchw":
+        if name != "x" and not memory.is_dense():
             raise ValueError(f"{name} is not dense; its strides are {memory.strides}")
     if "bias" in given and given["bias"].shape != given["w"].shape[:1]:
         raise ValueError(f"bias has shape {given['bias'].shape}, must have {given['w'].shape[:1]}")
-    if x.layout is None:
+
+
+def _layout(x: Memory, out: Memory | None) -> str:
+    """Return x's layout; where x is dense in both orders, one in which ``out`` is dense, too."""
+    if not x.layouts:
         raise ValueError(f"x is dense neither as NCHW nor as NHWC; its strides are {x.strides}")
-    return x.layout
+    fit = (layout for layout in x.layouts if out is None or len(out.shape) != 4 or out.is_dense(layout))
+    return next(fit, x.layouts[0])
 
 
 def _with_alignment(spec: Spec, memories: Sequence[Memory]) -> Spec:

@@ -15,6 +15,7 @@ _DLPACK_TYPES = {(2, 32): "f32", (2, 16): "f16", (4, 16): "bf16"}  # (DLDataType
 _TYPESTRS = {"<f4": "f32", "<f2": "f16"}
 _LEGACY_STREAM = 1  # how both protocols write the default stream
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+_ORDERS = {"nchw": (0, 1, 2, 3), "nhwc": (0, 2, 3, 1)}
 
 
 class _Device(ctypes.Structure):
@@ -93,13 +94,21 @@ class Memory:
     read_only: bool
 
     @property
-    def layout(self) -> str | None:
-        """``"nchw"`` or ``"nhwc"`` if the array is dense in that order (of four dimensions), else None."""
-        if self.strides == _dense(self.shape, range(len(self.shape))):
-            return "nchw"
-        if len(self.shape) == 4 and self.strides == _dense(self.shape, (0, 2, 3, 1)):
-            return "nhwc"
-        return None
+    def layouts(self) -> tuple[str, ...]:
+        """Those of ``"nchw"`` and ``"nhwc"`` in whose order the array is dense; first that of its very strides."""
+        dense = (layout for layout in _ORDERS if self.is_dense(layout))
+        return tuple(sorted(dense, key=lambda layout: self.strides != _dense(self.shape, _ORDERS[layout])))
+
+    def is_dense(self, layout: str = "") -> bool:
+        """Say whether the array is dense in an order, by default that of its dimensions.
+
+        Strides of extents of 1 lead nowhere, and a slice leaves any there.
+        """
+        dense = _dense(self.shape, _ORDERS.get(layout, range(len(self.shape))))
+        return 0 in self.shape or all(
+            extent == 1 or stride == wanted
+            for extent, stride, wanted in zip(self.shape, self.strides, dense, strict=True)
+        )
 
 
 def _dense(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:

@@ -73,6 +73,22 @@ def test_dlpack() -> None:
     torch.testing.assert_close(out.double(), wanted, rtol=2e-2, atol=2e-2)
 
 
+def test_strides_of_extents_of_1_may_be_any() -> None:
+    x, w, b = (torch.from_numpy(a) for a in arrays())
+    channel, filters = x[:1, 1:2], w[:, :1].contiguous()
+    row, flat = x.contiguous(memory_format=torch.channels_last)[:1, :, 1:2], w[:, :, :1].repeat(1, 2, 1, 1)
+    last = torch.empty(1, 6, 2, 5).contiguous(memory_format=torch.channels_last)
+    for operands, out in (
+        ((channel, w[:1, :1], b[:1]), torch.empty(1, 2, 3, 5)[:, 1:]),
+        ((channel, filters[:1], b[::6]), torch.empty(1, 1, 3, 5)),
+        ((channel, filters, b), torch.empty(1, 6, 3, 5)),
+        ((channel, filters, b), torch.empty(1, 6, 3, 5).contiguous(memory_format=torch.channels_last)),
+        ((row, flat, b), last[:, :, 1:]),
+    ):
+        jitconv.conv2d(*map(OnlyDlpack, operands), out=OnlyDlpack(out))
+        torch.testing.assert_close(out, torch.nn.functional.conv2d(*operands), rtol=1e-5, atol=1e-5)
+
+
 def test_dlpack_of_arrays_that_cannot_be_written() -> None:
     x, w, b = arrays()
     for array in (x, w, b):

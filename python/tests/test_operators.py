@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from reference import exact, excess
+from torch.autograd import forward_ad
 from torch.library import opcheck
 from torch.nn import functional
 
@@ -165,8 +167,27 @@ def test_gradients_of_each_sample(activation: str | None) -> None:
 
 def test_forward_mode_is_an_error_and_not_a_zero() -> None:
     x, w, b = (t.detach() for t in operands())
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        torch.func.jvp(lambda x: jt.functional.conv2d(x, w, b, groups=2), (x,), (torch.ones_like(x),))
+    settings = SETTINGS["strided"]
+    layer = jt.Conv2d(4, 6, 3)
+
+    def dual(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        with forward_ad.dual_level():
+            function(forward_ad.make_dual(x, torch.ones_like(x)))
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return jt.functional.conv2d(x, w, b, groups=2)
+
+    for call in (
+        lambda: torch.func.jvp(function, (x,), (torch.ones_like(x),)),
+        lambda: torch.func.jacfwd(function)(x),
+        lambda: torch.func.linearize(function, x),
+        lambda: dual(function),
+        lambda: dual(layer),
+        lambda: dual(torch.no_grad()(layer)),
+        lambda: dual(lambda x: CONVOLUTION(x, w, b, *settings)),
+    ):
+        with pytest.raises(NotImplementedError, match="forward-mode"):
+            call()
 
 
 def test_autocast() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from jitconv.torch import _activation
 from jitconv.torch._convolution import Settings
-from jitconv.torch._ops import library, to_settings
+from jitconv.torch._ops import library, refuse_tangents, to_settings
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -143,6 +143,8 @@ def _is_transformed() -> bool:
 
 
 def forward_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, s: Settings) -> torch.Tensor:
+    if not torch.compiler.is_compiling():
+        refuse_tangents(x, w, b)
     if _is_transformed():
         return _Transformed.apply(x, w, b, s)  # type: ignore[no-any-return, no-untyped-call]
     return torch.ops.jitconv.convolution(x, w, b, *s)  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from jitconv.torch import _aten, _config, _policy
 from jitconv.torch._convolution import Convolution, Settings, convolution
@@ -41,10 +42,28 @@ def uses_kernels(x: torch.Tensor) -> bool:
     return x.is_cuda or (x.is_cpu and _config.get_cpu_policy() == "host")
 
 
+def refuse_tangents(*tensors: torch.Tensor | None) -> None:
+    """Raise if a tensor has a tangent, which the result would silently lack.
+
+    Raises
+    ------
+    NotImplementedError
+        In forward-mode differentiation, which the operators do not have.
+    """
+    if forward_ad._current_level < 0:
+        return
+    if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+        raise NotImplementedError(
+            "jitconv: convolutions have no forward-mode derivative (torch.func.jvp, jacfwd, hessian, linearize). Use "
+            "reverse mode (torch.func.vjp, jacrev), or torch.nn.functional for this layer."
+        )
+
+
 # --- kernels of the operators -----------------------------------------------------------------------------------------
 
 
 def _convolution_kernel(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, *arguments: Any) -> torch.Tensor:
+    refuse_tangents(x, w, bias)
     c = convolution(to_settings(arguments))
     if not uses_kernels(x):
         return _aten.forward(c, x, w, bias)
@@ -64,6 +83,7 @@ def _convolution_backward_kernel(
     *arguments: Any,
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor, ...]:
+    refuse_tangents(dy, x, w)
     c = convolution(to_settings(arguments))
     gradients: tuple[torch.Tensor | None, ...]
     if uses_kernels(x):

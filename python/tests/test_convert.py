@@ -154,6 +154,39 @@ def test_two_batchnorms_fold_and_the_first_weights_come_back() -> None:
     assert torch.equal(model(x), expected)
 
 
+def test_what_was_fused_comes_back_where_its_layer_is() -> None:
+    model = nn.Sequential(
+        nn.Linear(3, 3, device="meta"),
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.Conv2d(4, 4, 1).half(),
+        nn.BatchNorm2d(4),
+    ).eval()
+
+    def places() -> list[tuple[torch.device, torch.dtype]]:
+        return [(t.device, t.dtype) for t in model.state_dict().values()]
+
+    before = places()
+    jt.convert(model, fuse_batchnorm=True)
+    assert len(places()) < len(before)
+    jt.revert(model)
+    assert places() == before
+    jt.convert(model, fuse_batchnorm=True)
+    model[1:].to(torch.bfloat16)
+    jt.revert(model)
+    kinds = {t.dtype for t in model[1:].state_dict().values() if t.is_floating_point()}
+    assert kinds == {torch.bfloat16}
+
+
+def test_what_was_fused_has_the_mode_of_the_model() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+    jt.convert(model, fuse_batchnorm=True, fuse_activation=True)
+    assert not any(module.training for module in model.modules())
+    model.train()
+    jt.revert(model)
+    assert all(module.training for module in model.modules())
+
+
 def test_a_fusion_of_a_graph_stays_one_that_cannot_be_undone() -> None:
     model = trained_statistics(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()))
     graph = jt.convert(model, inplace=False, fuse_batchnorm=True, graph=True)

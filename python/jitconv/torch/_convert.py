@@ -38,6 +38,7 @@ class _Unfused(NamedTuple):
     weight: nn.Parameter | None
     bias: nn.Parameter | None
     in_graph: bool
+    batchnorms: tuple[nn.Module, ...] = ()
 
 
 class Fused(nn.Identity):
@@ -47,6 +48,7 @@ class Fused(nn.Identity):
 
     def __init__(self, original: nn.Module) -> None:
         super().__init__()
+        self.training = original.training
         self.__dict__["original"] = original
 
     def extra_repr(self) -> str:
@@ -140,7 +142,8 @@ def revert(model: Model, *, inplace: bool = True) -> Model:
     -------
     torch.nn.Module
         The model with torch's layers. A fused layer gets the parameters that it had before, and the BatchNorm behind it
-        is in its place again, on the layer's device.
+        is in its place again, on the layer's device. Modules that were fused have the mode, `train()` or `eval()`, that
+        was set since.
 
     Raises
     ------
@@ -161,11 +164,10 @@ def revert(model: Model, *, inplace: bool = True) -> Model:
         if _UNFUSED in layer.__dict__:
             _restore(layer)
         _release(layer)
-    place = next((parameter for parameter in result.parameters() if parameter.is_floating_point()), None)
     for parent in list(result.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, Fused):
-                setattr(parent, name, child.original if place is None else child.original.to(place.device, place.dtype))
+                setattr(parent, name, child.original.train(child.training))
     return result
 
 
@@ -282,6 +284,8 @@ def _fuse(chain: Chain, *, in_graph: bool = False) -> None:
     if chain.batchnorm is not None:
         if before.weight is None:
             before = before._replace(weight=layer.weight, bias=layer.bias)  # type: ignore[arg-type]
+        if not in_graph:
+            before = before._replace(batchnorms=(*before.batchnorms, chain.batchnorm))
         _fold(layer, chain.batchnorm)
     if type(layer) not in _TORCH:
         _adopt(layer)
@@ -306,12 +310,17 @@ def _fold(layer: nn.Module, batchnorm: nn.Module) -> None:
 
 
 def _restore(layer: nn.Module) -> None:
-    """Undo the fusions of one layer. Parameters that a fusion replaced follow to where the layer is now."""
+    """Undo the fusions of one layer. What a fusion took away follows to where the layer is now, and to its type."""
     unfused: _Unfused = layer.__dict__.pop(_UNFUSED)
     if unfused.weight is not None:
+        now = layer.weight
+        assert isinstance(now, torch.Tensor)
+        is_other_type = now.dtype != unfused.weight.dtype
+        for batchnorm in unfused.batchnorms:  # which may have had another type than the layer
+            batchnorm.to(now.device, now.dtype if is_other_type else None)
         for parameter in (unfused.weight, unfused.bias):
             if parameter is not None:
-                parameter.data = parameter.data.to(layer.weight)  # type: ignore[arg-type]
+                parameter.data = parameter.data.to(now)
         layer.weight = unfused.weight
         layer.bias = unfused.bias  # type: ignore[assignment]
     _set(layer, activation=None)

@@ -1,6 +1,8 @@
 // See gather_patches/tiling.h.
 #include "codegen/gather_patches/tiling.h"
 
+#include <algorithm>
+
 #include "codegen/arithmetic.h"
 
 namespace jitconv::codegen {
@@ -32,7 +34,11 @@ Problem patch_problem(const Problem& asked) {
 }
 
 GatherPatchesTiling gather_patches_tiling(const Problem& asked) {
-  return {.source = asked.input, .rows = asked.rows, .columns = asked.columns, .channels = asked.c};
+  return {.source = asked.input,
+          .rows = asked.rows,
+          .columns = asked.columns,
+          .channels = asked.c,
+          .alignment = asked.alignment};
 }
 
 std::int64_t GatherPatchesTiling::patch_rows() const { return ceil_div(patch_elements(), row_elements()); }
@@ -43,7 +49,7 @@ std::int64_t GatherPatchesTiling::all_rows(const Problem& problem) const {
 
 int GatherPatchesTiling::load_elements() const {
   if (source.stride.w != 1 || columns.dilation != 1) return 1;
-  int elements = row_elements();
+  int elements = static_cast<int>(std::min(kRowBytes, alignment) / source.element_bytes());
   for (const std::int64_t extent : {columns.taps, columns.stride, columns.pad, columns.input, source.stride.h,
                                     source.stride.c, source.stride.n, source.first})
     while (extent % elements != 0) elements /= 2;

@@ -14,6 +14,7 @@ struct GatherPatchesTiling {
   View source;         ///< of x
   Axis rows, columns;  ///< of the convolution that was asked for
   std::int64_t channels = 1;
+  std::int64_t alignment = 16;  ///< bytes: x's address is a multiple
 
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kRowBytes = 16;

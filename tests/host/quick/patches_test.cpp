@@ -66,7 +66,7 @@ TEST(Patches, WeightGradientsAreRight) {
       "input=3,3,64,64 weight=40,3,16,16 stride=16 bias math=tf32",
       "input=2,8,20,24 weight=24,8,2,2 stride=2 math=tf32 layout=nhwc",
       "input=2,4,33,50 weight=40,4,4,5 stride=4,5 padding=1,2 bias dtype=f16 output_dtype=f32",
-      "input=2,4,28,28 weight=40,4,4,4 stride=4 dtype=bf16 dy_activation=relu",
+      "input=2,4,28,28 weight=40,4,4,4 stride=4 dtype=bf16 dy_activation=relu alignment=4",
       "input=2,4,32,48 weight=40,4,4,4 stride=4 layout=nhwc",
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";

@@ -35,6 +35,8 @@ MUTANTS = [
            "a load goes on behind a filter row"),
     tiling("vectors_across_padding", "columns.pad, columns.input,", "columns.input,",
            "a load begins in the padding and misses pixels, or is misaligned"),
+    tiling("aligned_tensors", "std::min(kRowBytes, alignment) / source.element_bytes()",
+           "kRowBytes / source.element_bytes()", "tensors that start at 4 bytes are read by misaligned vectors"),
     tiling("pixels_of_no_whole_rows", "tiling.patch_rows() * tiling.row_elements(), asked.rows.output",
            "patches.c, asked.rows.output", "patches lie elsewhere than they are read"),
     emit("split_pixels_rounded", 'operand_row(problem, "element")', '"operand_row(element)"',

@@ -41,6 +41,9 @@ TEST(GatherPatches, LoadsNeighboursThatLieInOneRowOfX) {
   EXPECT_EQ(load_elements("input=2,3,32,30 weight=64,3,4,4 stride=4"), 2);
   EXPECT_EQ(load_elements("input=2,3,32,32 weight=64,3,4,4 stride=4 dilation=1,2"), 1);
   EXPECT_EQ(load_elements("input=2,3,32,32 weight=64,3,4,4 stride=4 layout=nhwc"), 1);
+  // Tensors that may start anywhere.
+  EXPECT_EQ(load_elements("input=2,3,32,32 weight=64,3,4,4 stride=4 alignment=8"), 2);
+  EXPECT_EQ(load_elements("input=2,3,32,32 weight=64,3,4,4 stride=4 alignment=4"), 1);
 }
 
 TEST(GatherPatches, ServesFewChannelsThatOverlapLittle) {

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import fx, nn
 from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
 
 import jitconv.torch as jt
 
@@ -102,6 +103,18 @@ def test_what_stays_and_why() -> None:
     assert remarks == ["a subclass, which may compute more", "3-D", "float64 tensors",
                        "lazy: convert it after its first call", ""]  # fmt: skip
     assert "1 convolution layers by jitconv, 4 by PyTorch" in str(jt.conversion(model))
+
+
+def test_subclasses_of_jitconvs_layers_are_jitconvs() -> None:
+    class Mine(jt.Conv2d):
+        pass
+
+    model = nn.Sequential(
+        Mine(3, 3, 1), weight_norm(jt.Conv2d(3, 3, 1)), jt.LazyConv2d(3, 1), weight_norm(nn.Conv2d(3, 3, 1))
+    )
+    jt.convert(model, math="fp32", policy="auto")
+    assert [row["computed by"] for row in jt.conversion(model).as_dicts()] == ["jitconv"] * 3 + ["PyTorch"]
+    assert [(layer.math, layer.policy) for layer in model[:3]] == [("fp32", "auto")] * 3
 
 
 @pytest.mark.parametrize("traceable", [True, False])
@@ -270,6 +283,11 @@ def test_errors_say_what_to_do() -> None:
         jt.convert(Block(), graph=True)
     with pytest.raises(ValueError, match=r"torch\.fx cannot trace Branches"):
         jt.convert(Branches(), inplace=False, graph=True)
+    for wrong in ({"math": "tf23"}, {"policy": "never"}):
+        model = Block()
+        with pytest.raises(ValueError, match="must be"):
+            jt.convert(model, **wrong)
+        assert type(model.first) is nn.Conv2d
     with pytest.raises(ValueError, match=r"0 has activation='relu'"):
         jt.revert(nn.Sequential(jt.Conv2d(3, 3, 1, activation="relu")))
 

@@ -16,6 +16,7 @@ from torch import fx, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from jitconv.torch import modules
+from jitconv.torch._convolution import Settings, convolution
 from jitconv.torch._fusion import BATCHNORMS, CONVOLUTIONS, Chain, chains, chains_of_graph, trace
 from jitconv.torch._table import Table
 
@@ -104,12 +105,14 @@ def convert(
     Raises
     ------
     ValueError
-        If `graph` is asked for in place, or of a model that `torch.fx` cannot trace.
+        If `graph` is asked for in place, or of a model that `torch.fx` cannot trace; or if `math` or `policy` is no
+        name of one.
 
     Notes
     -----
     A `torch.compile`d model is converted before it is compiled, not after.
     """
+    convolution(Settings(math=math, policy="always" if policy is None else policy))  # checks both
     if graph and inplace:
         raise ValueError("graph=True returns a new torch.fx.GraphModule: pass inplace=False with it")
     result: nn.Module = model if inplace else copy.deepcopy(model)
@@ -121,7 +124,7 @@ def convert(
     for layer in result.modules():
         if type(layer) in _JITCONV and _reason_to_keep(layer) is None:
             _adopt(layer)
-        if type(layer) in _TORCH:
+        if isinstance(layer, modules._Layer):
             _set(layer, **asked)
     if verbose:
         print(conversion(result))
@@ -193,7 +196,7 @@ def conversion(model: nn.Module) -> Table:
 def _rows(model: nn.Module) -> Iterator[tuple[str, str, str, str]]:
     for name, layer in model.named_modules():
         kind = type(layer).__name__
-        if type(layer) in _TORCH:
+        if isinstance(layer, modules._Layer):
             yield name or "(model)", kind, "jitconv", _remark(layer)
         elif isinstance(layer, (*CONVOLUTIONS, nn.Conv3d, nn.ConvTranspose3d)):
             assert isinstance(layer, nn.Module)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.compiler import is_compiling
+from torch.overrides import is_tensor_like
 
 from jitconv._arguments import Ints, integer, integers, padded_sides
 from jitconv.spec import activation_name, math_name
@@ -89,11 +90,13 @@ def convolve_batched(
         if y is not None:
             return y
         operands: tuple[Any, ...] = (x, w, b)
-        for operand in operands:
+        for name, operand in zip(("input", "weight", "bias"), operands, strict=True):
             if isinstance(operand, fx.Proxy):
                 arguments = (*operands, dimensions, tuple(c.settings))
                 node: Any = operand.tracer.create_proxy("call_function", convolve_by_settings, arguments, {})
                 return node  # type: ignore[no-any-return]
+            if not is_tensor_like(operand) and (operand is not None or name != "bias"):
+                raise TypeError(f"{name} is a {type(operand).__name__}, must be a tensor")
     _check_weight(w, dimensions)
     if x.dim() == dimensions + 2:
         return convolve(x, w, b, c)

@@ -143,6 +143,11 @@ def test_lazy_layers_are_called_first(make: Any) -> None:
     jt.prepare(model, x)
 
 
+def test_what_cannot_be_computed_is_the_error_of_a_call() -> None:
+    with pytest.raises(jitconv.SpecError, match=r"weight 3x3 .* larger than the padded input 2x5"):
+        jt.prepare(jt.Conv2d(1, 2, 3), torch.ones(1, 1, 2, 5))
+
+
 def test_wrappers_are_looked_through(asked: list[str]) -> None:
     layer = jt.Conv2d(1, 1, 1)
     prepared = jt.prepare(torch.compile(nn.DataParallel(layer)), torch.ones(1, 1, 2, 2), backward=False)

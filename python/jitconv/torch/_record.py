@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import (
 from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
+from jitconv import output_shape
 from jitconv.spec import Spec
 from jitconv.torch._convolution import Convolution, Settings
 from jitconv.torch._gradients import Mask, Results, reads_saved, zeros
@@ -95,6 +96,7 @@ class RecordingConvolution(Convolution):
 
     def _add(self, direction: str, spec: Spec, x: torch.Tensor, w: torch.Tensor, *, activation: bool) -> None:
         if x.shape[0] != 0:
+            output_shape(str(spec))  # raises what a call would; fake tensors know only negative extents
             self._note(Operation(self._layer, direction, spec, self.settings, x, w, spec.bias, activation))
 
 

@@ -178,6 +178,16 @@ def test_stats_and_the_log_say_what_changed(asked: list[str], caplog: pytest.Log
     assert jt.stats().compiled == ()
 
 
+def test_stats_do_not_call_a_prepared_kernel_dropped(asked: list[str]) -> None:
+    layer, x = jt.Conv2d(1, 3, 1, bias=False), torch.ones(1, 1, 3, 5)
+    prepared = jt.prepare(layer, x, backward=False)
+    _stats.stats(reset=True)
+    with torch.no_grad():
+        layer(x)
+    assert [(c.origin, c.reason) for c in jt.stats().compiled] == [("memory", "nothing new")]
+    del prepared
+
+
 def test_pytorch_serves_while_a_kernel_compiles(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ready, inner = threading.Event(), _background._compile
 

@@ -100,7 +100,7 @@ def asked_by(who: str) -> Iterator[None]:
         _asked_by.reset(token)
 
 
-def _reason(spec: Spec) -> str:
+def _reason(spec: Spec, origin: str) -> str:
     """Return what is new: the fields in which the spec differs from the last one of the same layer and operation."""
     layer = (spec.operation, spec.weight, spec.stride, spec.padding, spec.dilation, spec.groups)
     with _lock:
@@ -113,7 +113,7 @@ def _reason(spec: Spec) -> str:
         for field in fields(spec)
         if getattr(before, field.name) != getattr(spec, field.name)
     ]
-    return ", ".join(changed) or "dropped from memory"
+    return ", ".join(changed) or ("nothing new" if origin == "memory" else "dropped from memory")
 
 
 def _short(value: object) -> str:
@@ -122,7 +122,7 @@ def _short(value: object) -> str:
 
 def record(spec: Spec, origin: str, seconds: float) -> None:
     """Note that a plan took up the kernel of a spec."""
-    entry = Compiled(str(spec), origin, seconds, _asked_by.get(), _reason(spec))
+    entry = Compiled(str(spec), origin, seconds, _asked_by.get(), _reason(spec, origin))
     with _lock:
         _compiled.append(entry)
     log.info("%s in %.2f s, asked by %s (%s): %s", origin, seconds, entry.asked_by, entry.reason, entry.spec)

@@ -253,6 +253,27 @@ def test_sequences_with_other_strides(transposed: bool) -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("policy", ["host", "torch"])
+def test_strides_of_sequences_are_pytorchs(groups: int, policy: Any) -> None:
+    """PyTorch makes a sequence contiguous first, so that none but weights make its result channels_last."""
+    for x, w in (
+        (torch.randn(2, 7, 3).mT, torch.randn(6, 3 // groups, 3)),
+        (torch.randn(7, 3).T, torch.randn(6, 3 // groups, 3)),
+        (torch.randn(2, 3, 7), torch.randn(6, 3, 3 // groups).mT),
+        (torch.randn(2, 7, 3)[:, :, :groups].mT, torch.randn(6, 1, 3)),
+    ):
+        for module in (functional, jt.functional):
+            x.requires_grad_()
+            with jt.cpu_policy(policy):
+                y = module.conv1d(x, w, groups=groups)
+                (dx,) = torch.autograd.grad(y.sum(), x)
+                (again,) = torch.autograd.grad(module.conv1d(x, w, groups=groups).square().sum(), x, create_graph=True)
+            if module is functional:
+                expected = (y.stride(), dx.stride(), again.stride())
+        assert (y.stride(), dx.stride(), again.stride()) == expected
+
+
 def test_math_follows_pytorch() -> None:
     from jitconv.torch._config import default_math  # noqa: PLC0415
 

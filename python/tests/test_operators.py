@@ -240,6 +240,16 @@ def test_compile(activation: str | None) -> None:
             torch.testing.assert_close(actual, wanted)
 
 
+def test_sequences_in_a_graph_have_pytorchs_strides() -> None:
+    layer = jt.Conv1d(3, 4, 3, activation="relu")
+    x = torch.randn(2, 7, 3).mT.requires_grad_()
+    expected = torch.nn.Conv1d.forward(torch.nn.Conv1d(3, 4, 3), x).stride()
+    for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+        y = call(x)
+        (dx,) = torch.autograd.grad(y.sum(), x)
+        assert (y.stride(), dx.stride()) == (expected, (21, 7, 1))
+
+
 def test_functions_in_a_graph() -> None:
     torch._dynamo.reset()
     x, w = torch.randn(2, 4, 6), torch.randn(4, 2, 3)

@@ -116,7 +116,7 @@ class Convolution:
         return self._spec(
             x,
             w,
-            (self.format_read(x, memory), memory),
+            (self.format_read(images(x), memory), memory),
             alignment,
             operation="data_gradient" if self.settings.transposed else "forward",
             bias=bias,
@@ -129,7 +129,7 @@ class Convolution:
         return self._spec(
             x,
             w,
-            (memory, self.format_read(dy, memory)),
+            (memory, self.format_read(images(dy), memory)),
             alignment,
             operation="forward" if self.settings.transposed else "data_gradient",
             dy_activation=self._activation_of(derivative),
@@ -151,7 +151,7 @@ class Convolution:
         return self._spec(
             x,
             w,
-            (self.format_read(x, memory), self.format_read(dy, memory)),
+            (self.format_read(images(x), memory), self.format_read(images(dy), memory)),
             alignment,
             operation="weight_gradient",
             bias=bias,
@@ -167,6 +167,7 @@ class Convolution:
     ) -> Spec:
         """Return a spec; `formats` are those of x and the result or of their gradients."""
         s = self.settings
+        x, w = images(x), images(w)
         layouts = ["nhwc" if f == torch.channels_last else "nchw" for f in formats]
         input_layout, output_layout = reversed(layouts) if s.transposed else layouts
         return Spec(
@@ -244,8 +245,8 @@ class Convolution:
         """Compile for tensors of these extents, and make them known to `calls`."""
         shape, strides = self._result_layout(x, w)
         x4, w4 = images(x), images(w)
-        memory = memory_format(x4, w4)
-        spec = self.forward_spec(x4, w4, alignment_of((x, w, b)), bias=b is not None, activation=activation)
+        memory = memory_format(x, w)
+        spec = self.forward_spec(x, w, alignment_of((x, w, b)), bias=b is not None, activation=activation)
         self.calls.add(
             x, w, b, activation, casts, compile_for(spec, x.device), shape, strides,
             densifier(x4, x.dtype, self.format_read(x4, memory)), densifier(w4, x.dtype), densifier(b, x.dtype),

@@ -84,7 +84,8 @@ def _by_backward_operator(
     mask: Mask,
 ) -> tuple[Any, ...]:
     """Return what `_backward` does, by the operator, which autograd and transforms see."""
-    operands = (images(dy), images(x), images(w.to(x.dtype)), None if saved is None else images(saved))
+    x4 = images(x if x.dim() == 4 else x.contiguous())
+    operands = (images(dy), x4, images(w.to(x.dtype)), None if saved is None else images(saved))
     gradients = backward_operator(*operands, c.settings, mask)
     dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
     return (
@@ -181,7 +182,7 @@ def _has_memory(t: torch.Tensor) -> bool:
 
 def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:
     if x.dim() == 3:
-        return _by_operator(images(x), images(w), b, settings).squeeze(2)
+        return _by_operator(images(x.contiguous()), images(w), b, settings).squeeze(2)  # as PyTorch does
     if settings.activation == "none" or _activation.saves_result(settings.activation) or _grad_is_off(x, w, b):
         return forward_operator(x, w, b, settings)
     # z is kept for the gradient, which the operator would have to compute again.

@@ -21,7 +21,7 @@ from jitconv.torch import _policy, _stats
 from jitconv.torch._convolution import Convolution, Settings, convolution
 from jitconv.torch._original import is_wanted
 from jitconv.torch._plan import DTYPES, ColdKernelError, on_default_stream
-from jitconv.torch._shapes import memory_format
+from jitconv.torch._shapes import images, memory_format
 
 _OPERATORS = ("convolution", "convolution_backward")
 # What jitconv says of arguments that it cannot take, before anything is launched. PyTorch computes them, or raises what
@@ -193,13 +193,10 @@ def _forward(enabled: Enabled, fallback: Callable[..., Any]) -> Callable[..., An
         if reason is None:
             try:
                 c = _convolution_of(enabled, x.dim() - 2, *_hashable(arguments))
-                flat = x.dim() == 3
-                operands = (x.unsqueeze(2), w.unsqueeze(2)) if flat else (x, w)
                 pack = not torch.is_grad_enabled() and on_default_stream(x.get_device())
                 if _policy.decides(enabled.policy):
                     c = _policy.choosing(c)
-                y = c.forward(*operands, b, activation=False, pack=pack)
-                return y.squeeze(2) if flat else y
+                return c.forward(x, w, b, activation=False, pack=pack)
             except _REFUSALS as error:
                 reason = _said(error)
         if reason:
@@ -218,15 +215,11 @@ def _backward(enabled: Enabled, fallback: Callable[..., Any]) -> Callable[..., A
         if reason is None:
             try:
                 c = _convolution_of(enabled, x.dim() - 2, *_hashable(settings))
-                flat = x.dim() == 3
-                operands = (dy.unsqueeze(2), x.unsqueeze(2), w.unsqueeze(2)) if flat else (dy, x, w)
                 if _policy.decides(enabled.policy):
                     c = _policy.choosing(c)
-                dx, dw, db = c.backward(*operands, None, tuple(mask))
+                dx, dw, db = c.backward(dy, x, w, None, tuple(mask))
                 if dw is not None:  # aten's has the memory format of the result
-                    dw = dw.contiguous(memory_format=memory_format(*operands[1:]))
-                if flat:
-                    dx, dw = (None if g is None else g.squeeze(2) for g in (dx, dw))
+                    dw = images(dw).contiguous(memory_format=memory_format(x, w)).view(w.shape)
                 return dx, dw, db
             except _REFUSALS as error:
                 reason = _said(error)

@@ -23,7 +23,7 @@ from jitconv.torch._explain_page import page
 from jitconv.torch._original import original
 from jitconv.torch._prepare import compile_all, unwrapped
 from jitconv.torch._record import Operation, record
-from jitconv.torch._shapes import memory_format
+from jitconv.torch._shapes import as_of, images, strides_beside
 from jitconv.torch._table import Table
 from jitconv.torch._timing import median_ms
 
@@ -192,7 +192,7 @@ def _times(operation: Operation, *, packed: bool) -> dict[str, float]:
     """Time an operation on random tensors as the recorded ones."""
     c = convolution(operation.settings)
     x, w = (_random_like(t) for t in (operation.x, operation.w))
-    y_shape = c.result_shape(x, w)
+    y_shape = c.result_shape(images(x), images(w))
     b = torch.randn(y_shape[1], dtype=x.dtype, device=x.device) if operation.bias else None
     with torch.no_grad(), original():
         if operation.direction == "forward":
@@ -203,7 +203,8 @@ def _times(operation: Operation, *, packed: bool) -> dict[str, float]:
                 "pytorch": lambda: _aten.forward(c if on else linear, x, w, b),
             }
             return median_ms(runs, device=x.device)
-        dy = torch.randn(y_shape, dtype=x.dtype, device=x.device).contiguous(memory_format=memory_format(x, w))
+        strides = strides_beside(y_shape, x, w)
+        dy = torch.empty_strided(as_of(x, y_shape), strides, dtype=x.dtype, device=x.device).normal_()
         saved = torch.randn_like(dy) if operation.activation else None
         is_dw = operation.direction == "dw"
         mask = (not is_dw, is_dw, is_dw and operation.bias)

@@ -95,14 +95,14 @@ def _add(
     """Compile for tensors of these extents, and make them known to `Convolution.gradient_calls`."""
     alignment, dtype = alignment_of((dy, x, w, saved)), torch.float32 if wide else x.dtype
     dy4, x4, w4, saved4 = images(dy), images(x), images(w), None if saved is None else images(saved)
-    memory = memory_format(x4, w4)
+    memory = memory_format(x, w)
     of_dy = c.format_read(dy4, memory)
     bias_in_kernel = mask[1] and mask[2] and not c.settings.transposed
     data = weight = None
     if mask[0]:
-        data = compile_for(c.dx_spec(dy4, x4, w4, alignment, derivative=saved is not None), x.device)
+        data = compile_for(c.dx_spec(dy, x, w, alignment, derivative=saved is not None), x.device)
     if mask[1]:
-        spec = c.dw_spec(dy4, x4, w4, alignment, derivative=saved is not None, bias=bias_in_kernel, dtype=dtype)
+        spec = c.dw_spec(dy, x, w, alignment, derivative=saved is not None, bias=bias_in_kernel, dtype=dtype)
         weight = compile_for(spec, x.device)
 
     def bias_gradient(dy: torch.Tensor, saved: torch.Tensor | None) -> torch.Tensor:

@@ -63,7 +63,6 @@ class RecordingConvolution(Convolution):
         del pack
         check_operands(images(x), images(w), b, self.settings.transposed, self.settings.groups)
         layout = self._result_layout(x, w)
-        x, w = images(x), images(w)
         spec = self.forward_spec(x, w, _alignment((x, w, b)), bias=b is not None, activation=activation)
         self._add("forward", spec, x, w, activation=spec.activation != "none")
         return x.new_empty_strided(*layout)
@@ -85,7 +84,6 @@ class RecordingConvolution(Convolution):
             saved = None
         results = zeros(self, x, w, mask, dtype)
         alignment, derivative = _alignment((dy, x, w, saved)), saved is not None
-        dy, x, w = images(dy), images(x), images(w)
         if mask[0]:
             self._add("dx", self.dx_spec(dy, x, w, alignment, derivative=derivative), x, w, activation=derivative)
         if mask[1]:

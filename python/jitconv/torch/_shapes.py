@@ -28,8 +28,12 @@ def is_channels_last(x: torch.Tensor) -> bool:
 
 
 def memory_format(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
-    """Return the memory format of a convolution's result: channels_last if one of its tensors is."""
-    if is_channels_last(x) or is_channels_last(w):
+    """Return the memory format of a convolution's result: channels_last if one of its tensors is.
+
+    A sequence that is not contiguous is none of PyTorch's, which copies it first.
+    """
+    x_counts = x.dim() == 4 or x.is_contiguous()
+    if (x_counts and is_channels_last(images(x))) or is_channels_last(images(w)):
         return torch.channels_last
     return torch.contiguous_format
 
@@ -78,7 +82,7 @@ def as_of(t: torch.Tensor, values: Sequence[int]) -> tuple[int, ...]:
 
 def strides_beside(shape: Sequence[int], x: torch.Tensor, w: torch.Tensor) -> tuple[int, ...]:
     """Return the strides that a result of `shape`, extents of images, has beside x and w: of as many axes as x."""
-    return as_of(x, dense_strides(shape, memory_format(images(x), images(w))))
+    return as_of(x, dense_strides(shape, memory_format(x, w)))
 
 
 def output_channels(w: Sequence[int], transposed: bool, groups: int) -> int:

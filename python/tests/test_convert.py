@@ -272,6 +272,41 @@ def test_a_layer_that_is_called_twice_is_not_fused() -> None:
     assert model[0].activation is None
 
 
+class Head(nn.Module):
+    """Convolutions with and without their activation, as what is asked for decides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.always, self.relu = nn.Conv2d(3, 3, 1), nn.ReLU()
+        self.loss, self.sigmoid = nn.Conv2d(3, 3, 1), nn.Sigmoid()
+        self.extra, self.tanh = nn.Conv2d(3, 3, 1), nn.Tanh()
+        self.last, self.gelu = nn.Conv2d(3, 3, 1), nn.GELU()
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
+        x = self.loss(self.relu(self.always(x)))
+        if target is not None:
+            return (self.sigmoid(x) - self.tanh(self.extra(target))).square()
+        x = self.last(x)
+        return x if self.training else self.gelu(x)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_holds_only_sometimes_is_not_fused(training: bool) -> None:
+    model, x, target = Head().train(training), torch.randn(1, 3, 4, 4), torch.randn(1, 3, 4, 4)
+
+    def results() -> list[torch.Tensor]:
+        return [model.train(mode)(*given) for mode in (False, True) for given in ((x,), (x, target))]
+
+    expected = results()
+    jt.convert(model.train(training), fuse_activation=True)
+    assert all(module.training is training for module in model.modules())
+    assert [layer.activation for layer in (model.always, model.loss, model.extra, model.last)] == [
+        "relu", None, "tanh", None
+    ]  # fmt: skip
+    for mine, theirs in zip(results(), expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
 def test_a_leaky_relu_without_an_inverse_is_not_fused() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.LeakyReLU(-0.1))
     jt.convert(model, fuse_activation=True)

@@ -6,10 +6,12 @@ order; a `Sequential` inside a module that cannot be traced is read as the chain
 
 from __future__ import annotations
 
+import inspect
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
@@ -113,9 +115,47 @@ class _Tracer(fx.Tracer):
         return isinstance(m, CONVOLUTIONS) or super().is_leaf_module(m, module_qualified_name)
 
 
-def trace(model: nn.Module) -> fx.Graph:
+def trace(model: nn.Module, arguments: dict[str, Any] | None = None) -> fx.Graph:
     """Return the model's graph. Raises whatever the model raises when it is called with proxies."""
-    return _Tracer().trace(model)
+    return _Tracer().trace(model, arguments)
+
+
+def _other_graphs(model: nn.Module) -> Iterator[fx.Graph]:
+    """Yield what a trace does not see: the model without its optional arguments, and in its other mode.
+
+    What cannot be traced is left out.
+    """
+    parameters = inspect.signature(model.forward).parameters.values()
+    absent = {parameter.name: None for parameter in parameters if parameter.default is None}
+    modes = {module: module.training for module in model.modules()}
+    for other_mode in (False, True):
+        for arguments in (None, absent) if absent else (None,):
+            if not other_mode and arguments is None:
+                continue
+            for module, training in modes.items():
+                module.training = training is not other_mode
+            try:
+                yield trace(model, arguments)
+            except Exception:  # as in chains()
+                continue
+            finally:
+                for module, training in modes.items():
+                    module.training = training
+
+
+def _holds_in(graph: fx.Graph, model: nn.Module, chain: Chain) -> bool:
+    """Whether the modules of a chain follow each other in another graph of the model as well, or are none of its."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    parts = [part for part in (chain.convolution, chain.batchnorm, chain.activation_module) if part is not None]
+    calls: dict[nn.Module, list[fx.Node]] = {part: [] for part in parts}
+    for node in graph.nodes:
+        if node.op == "call_module":
+            calls.get(modules[str(node.target)], []).append(node)
+    if not any(calls.values()):
+        return True
+    if any(len(nodes) != 1 for nodes in calls.values()):
+        return False
+    return all(_only_user(calls[first][0]) is calls[second][0] for first, second in itertools.pairwise(parts))
 
 
 def _fusible_batchnorm(convolution: nn.Module, batchnorm: nn.Module) -> bool:
@@ -192,4 +232,6 @@ def chains(model: nn.Module, *, batchnorm: bool, activation: bool) -> Iterator[C
             if any(isinstance(layer, CONVOLUTIONS) for layer in child.modules()):
                 yield from chains(child, batchnorm=batchnorm, activation=activation)
         return
-    yield from chains_of_graph(model, graph, batchnorm=batchnorm, activation=activation, shared=False)
+    found = list(chains_of_graph(model, graph, batchnorm=batchnorm, activation=activation, shared=False))
+    others = list(_other_graphs(model)) if found else []
+    yield from (chain for chain in found if all(_holds_in(other, model, chain) for other in others))

@@ -176,7 +176,7 @@ TEST_F(CliHost, RunsAreWhatTheOptionsSay) {
 }
 
 TEST_F(CliHost, CountersCountWhatTheKernelDoes) {
-  const std::string spec = "input=2,8,16,64 weight=16,8,3,3";
+  const std::string spec = "input=2,8,16,64 weight=16,8,3,3 math=ieee";
   const Json json = json_of({"--spec=" + spec, "--counters"});
   const Json& row = json.at("results").elements.at(0);
   EXPECT_EQ(row.string("outcome"), "ok");

@@ -141,8 +141,8 @@ constexpr Small kSmall[] = {
     {"KB_L1_84", "input=1,2,256,512 weight=2,1,3,3 groups=2", 512, 0.98837, 0.965},
     {"KB_L1_85", "input=1,2,128,256 weight=2,1,3,7 groups=2", 256, 0.97656, 0.995},
     {"KB_L1_86_dw", "input=1,2,512,512 weight=2,1,3,3 groups=2 padding=1", 128, 1.0, 0.90},
-    {"KB_L1_86_pw", "input=1,64,2,512 weight=128,64,1,1", 128, 1.0, 1.0},
-    {"KB_L1_87", "input=1,64,2,1024 weight=128,64,1,1", 128, 1.0, 1.0},
+    {"KB_L1_86_pw", "input=1,64,2,512 weight=128,64,1,1 math=ieee", 128, 1.0, 1.0},
+    {"KB_L1_87", "input=1,64,2,1024 weight=128,64,1,1 math=ieee", 128, 1.0, 1.0},
     {"B", "input=1,16,8,1024 weight=32,16,3,3 math=ieee", 128, 0.95514, 0.985},
 };
 

@@ -296,12 +296,15 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
   const std::int64_t width = std::min(source.columns.input * bytes, problem_.columns.input * kSectorBytes);
   const std::int64_t read = problem_.n * problem_.input_channels() * problem_.rows.input * width;
   const std::int64_t written = pixels * grid_.pixel_slices() * PixelGrid::kRowBytes;
-  return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
+  return making_operand_rows(read + written);
 }
 
 std::int64_t WgmmaPrice::of_gathering(const Problem& source) const {
-  return costs_.launches.transpose_input +
-         gather_patches_tiling(source).priced_bytes(source) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
+  return making_operand_rows(gather_patches_tiling(source).priced_bytes(source));
+}
+
+std::int64_t WgmmaPrice::making_operand_rows(std::int64_t bytes) const {
+  return costs_.launches.transpose_input + bytes * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
 }
 
 std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {

@@ -252,7 +252,7 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
   std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},
-                                    {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
+                                    {operand_header(geometry.problem().input.type)},
                                     {"device/warpgroup.cuh"},
                                     {"device/wgmma_sizes.cuh"},
                                     {"device/fragments.cuh"}};
@@ -268,7 +268,7 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
     if (geometry.copies_dy_async())
       result.push_back({floats ? "device/copy_async.cuh" : "device/copy_elements_async.cuh"});
     if (tiling.x_vectors) result.push_back({"device/load_vector.cuh"});
-    if (!tiling.x_vectors || !floats) result.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
+    if (!tiling.x_vectors || !floats) result.push_back({load_header(geometry.problem().input.type)});
   }
   // What of a row of x is stored in several copies is split once.
   if (tiling.splits_operands && !tiling.gathers() && !(tiling.orders() && tiling.x_vectors))

@@ -11,6 +11,7 @@
 #include "codegen/gather_patches/tiling.h"
 #include "codegen/source.h"
 #include "fmt/format.h"
+#include "support/plan_kernels.h"
 #include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -70,12 +71,6 @@ TEST(GatherPatches, IsChosenForPatchEmbeddings) {
   }
 }
 
-std::string kernels_of(const ConvPlan& plan) {
-  std::string names;
-  for (const KernelPlan& kernel : plan.kernels) names += fmt::format("{} ", to_string(kernel.family()));
-  return names;
-}
-
 // What packs reads patches when they are finished, and so does a gradient that reads them itself.
 TEST(GatherPatches, ComesBeforeWhatPacksPatchesForWeightGradients) {
   const auto plan = [](const char* text) {
@@ -85,10 +80,10 @@ TEST(GatherPatches, ComesBeforeWhatPacksPatchesForWeightGradients) {
                      parse_target("sm_90a"));
   };
   const ConvPlan packed = plan("math=tf32"), direct = plan("dtype=bf16 layout=nhwc");
-  EXPECT_EQ(kernels_of(packed), "gather_patches pack_pixels wgrad_wgmma reduce ");
+  EXPECT_EQ(test::kernels_of(packed), "gather_patches pack_pixels wgrad_wgmma reduce");
   EXPECT_FALSE(packed.kernels[1].starts_early);
   EXPECT_TRUE(packed.kernels[2].starts_early);
-  EXPECT_EQ(kernels_of(direct), "gather_patches wgrad_wgmma reduce ");
+  EXPECT_EQ(test::kernels_of(direct), "gather_patches wgrad_wgmma reduce");
   EXPECT_FALSE(direct.kernels[1].starts_early);
   EXPECT_NE(to_string(direct).find("x: patches, gathered before"), std::string::npos);
 }

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/arithmetic.h"
 #include "host/tile_multiply.h"
 #include "tools/check/parallel.h"
 #include "tools/options.h"
@@ -26,6 +27,7 @@
 namespace {
 
 namespace cl = llvm::cl;
+using jitconv::codegen::ceil_div;
 using jitconv::host::kMostMultiplyColumns;
 using jitconv::host::kMultiplyRows;
 using jitconv::host::TileOperand;
@@ -111,8 +113,11 @@ float round_to_tf32(float value) {
 
 /// Rows of numbers, and both of their parts as operands of a multiplication: [part][multiplication][half][row][4].
 struct Operand {
-  Operand(const std::vector<std::vector<float>>& values, int multiplications)
-      : rows(values), count(values.size()), parts(2 * static_cast<std::size_t>(multiplications * kDepth) * count) {
+  explicit Operand(const std::vector<std::vector<float>>& values)
+      : rows(values),
+        count(values.size()),
+        multiplications(static_cast<int>(ceil_div(static_cast<std::int64_t>(values.front().size()), kDepth))),
+        parts(2 * static_cast<std::size_t>(multiplications * kDepth) * count) {
     for (std::size_t row = 0; row < count; ++row)
       for (std::size_t k = 0; k < rows[row].size(); ++k) {
         const float high = round_to_tf32(rows[row][k]);
@@ -131,17 +136,19 @@ struct Operand {
 
   std::vector<std::vector<float>> rows;
   std::size_t count;
+  int multiplications;
   std::vector<float> parts;
 };
 
-std::vector<float> split_sums(const Operand& weights, const Operand& pixels, int multiplications, int interval) {
+std::vector<float> split_sums(const Operand& weights, const Operand& pixels, int interval) {
   std::vector<float> sums(weights.count * pixels.count), partial(sums.size());
   const auto multiply = [&](bool low_weights, bool low_pixels, int i) {
     jitconv::host::multiply_tile(jitconv::host::MultiplyType::tf32, partial.data(),
                                  static_cast<std::uint32_t>(pixels.count), weights.part(low_weights, i),
                                  pixels.part(low_pixels, i));
   };
-  const int groups = (multiplications + interval - 1) / interval;
+  const int multiplications = weights.multiplications;
+  const int groups = static_cast<int>(ceil_div(multiplications, interval));
   for (int group = 0; group < groups; ++group) {
     const int first = multiplications * group / groups, end = multiplications * (group + 1) / groups;
     std::fill(partial.begin(), partial.end(), 0.0f);
@@ -161,16 +168,14 @@ struct Largest {
 };
 
 /// Adds the errors of a tile's sums.
-void add_errors(Largest& largest, const Operand& weights, const Operand& pixels, int products) {
-  const int multiplications = (products + kDepth - 1) / kDepth;
+void add_errors(Largest& largest, const Operand& weights, const Operand& pixels) {
   std::vector<float> split[std::size(kIntervals)];
-  for (std::size_t i = 0; i < std::size(kIntervals); ++i)
-    split[i] = split_sums(weights, pixels, multiplications, kIntervals[i]);
+  for (std::size_t i = 0; i < std::size(kIntervals); ++i) split[i] = split_sums(weights, pixels, kIntervals[i]);
   for (std::size_t row = 0; row < weights.count; ++row)
     for (std::size_t column = 0; column < pixels.count; ++column) {
       double exact = 0, magnitude = 0;
       float loop = 0;
-      for (std::size_t k = 0; k < static_cast<std::size_t>(products); ++k) {
+      for (std::size_t k = 0; k < weights.rows[row].size(); ++k) {
         const float w = weights.rows[row][k], x = pixels.rows[column][k];
         const double product = static_cast<double>(w) * static_cast<double>(x);
         exact += product;
@@ -185,18 +190,17 @@ void add_errors(Largest& largest, const Operand& weights, const Operand& pixels,
 }
 
 Largest largest_errors(Data data, int products, unsigned seed) {
-  const int multiplications = (products + kDepth - 1) / kDepth;
   Rows rows(data, products, seed);
   const auto operand = [&](std::size_t count, auto&& row) {
     std::vector<std::vector<float>> values(count);
     std::generate(values.begin(), values.end(), row);
-    return Operand(values, multiplications);
+    return Operand(values);
   };
   Largest largest;
   for (int tile = 0; tile < kTiles; tile += kTilesOfWeights) {
     const Operand weights = operand(kMultiplyRows, [&] { return rows.weights(); });
     for (int i = 0; i < std::min(kTilesOfWeights, kTiles - tile); ++i)
-      add_errors(largest, weights, operand(kMostMultiplyColumns, [&] { return rows.pixels(); }), products);
+      add_errors(largest, weights, operand(kMostMultiplyColumns, [&] { return rows.pixels(); }));
   }
   return largest;
 }

@@ -36,7 +36,7 @@ codegen::ConvPlan plan_for_pixels(codegen::ConvPlan full, const ConvSpec& spec) 
         if constexpr (SumsPixels<Tiling>) {
           codegen::Problem problem = codegen::lower(spec);
           if constexpr (requires { tiling.problem_of(problem); })
-            problem = tiling.problem_of(problem);  // kernels before it may pack its tensors
+            problem = tiling.problem_of(tiling.asked_of(problem));  // kernels before it may gather or pack its tensors
           tiling.share_pixels(problem, splits);
           blocks = tiling.pixel_splits(problem).blocks();
         }

@@ -19,7 +19,7 @@ std::string constants(const Problem& problem, const GatherPatchesTiling& tiling)
   c.add("kThreads", GatherPatchesTiling::kThreads);
   c.add("kQ", columns.output).add("kPlane", problem.output_plane(), "P * Q");
   c.add("kPatchElements", tiling.patch_elements(), "C * R * S").add("kPatchRows", tiling.patch_rows());
-  c.add("kRows", tiling.all_rows(problem), "of all images");
+  c.add("kAllRows", tiling.all_rows(problem), "of all images");
   if (tiling.load_elements() > 1) c.add("kLoad", tiling.load_elements(), "neighbours that a load brings");
   std::string text = c.text();
   text.pop_back();

@@ -8,7 +8,7 @@
 namespace jitconv::codegen {
 
 bool can_gather_patches(const Problem& asked) {
-  constexpr std::int64_t kMostChannels = 16, kMostOverlap = 2;
+  constexpr std::int64_t kMostChannels = 16, kMostOverlap = 4;
   constexpr std::int64_t kMostBytes = 256 << 20;  // a workspace that nobody minds
   if (asked.groups > 1 || asked.c > kMostChannels || asked.taps() == 1 || asked.asked_weight || asked.is_upsampled())
     return false;

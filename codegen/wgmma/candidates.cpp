@@ -272,7 +272,7 @@ class Search {
     const int stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
     geometry.set_stages(own_stages ? stages - stages % 2 : stages);
     if (!tiling.loads_pixels()) return splits(geometry);
-    const std::int64_t items = geometry.pixels().load_items() * grid_.phases();
+    const std::int64_t items = geometry.pixels().load_items();
     const WgmmaRegisters registers(geometry);
     const int in_flight = registers.for_loads() / registers.per_load();
     for (const int team_warps : {1, 2, 4}) {

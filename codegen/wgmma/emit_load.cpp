@@ -19,21 +19,53 @@ std::string channel_at(const WgmmaGeometry& geometry, std::string_view place) {
   return geometry.multiplies_registers() ? fmt::format("channel_at({})", place) : std::string(place);
 }
 
-/// Lines that load the channels of pixel `i`.
+/// Lines that load the channels of pixel, or pair, `i`.
 std::string load_pixel(const WgmmaGeometry& geometry) {
   const std::int64_t channels = geometry.problem().c, chunk = geometry.chunk_channels();
-  const bool pairs = geometry.loads_pairs();
+  const bool phase_pairs = geometry.pixels().loads_phase_pairs(), pairs = geometry.loads_pairs() || phase_pairs;
+  const bool floats = geometry.problem().input.type == DataType::f32;
+  const std::string_view load = pairs ? "load_pair_if" : "load_if", zero = pairs && !floats ? "0" : "from_float(0.0f)";
   Lines lines;
   for (std::int64_t place = 0; place < chunk; ++place) {
     const std::int64_t c = geometry.channel_at(place);
-    if (chunk > channels && c >= channels)
-      lines.add(fmt::format("value[i][{}] = {};", place, pairs ? "0" : "from_float(0.0f)"));
+    const std::string exists =
+        channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c);
+    const bool none = chunk > channels && c >= channels;
+    if (!phase_pairs || !floats)
+      lines.add(none
+                    ? fmt::format("value[i][{}] = {};", place, zero)
+                    : fmt::format("value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", place, load, c, exists));
     else
-      lines.add(fmt::format(
-          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", place, pairs ? "load_pair_if" : "load_if", c,
-          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+      lines.add(none ? fmt::format("value[i][0][{0}] = value[i][1][{0}] = {1};", place, zero)
+                     : fmt::format("load_pair_if<{1}LL * kInputStrideC>(source, valid{2}, value[i][0][{0}], "
+                                   "value[i][1][{0}]);",
+                                   place, c, exists));
   }
   return lines.text();
+}
+
+/// Holes of loads of pairs that are a pixel of either phase.
+Holes phase_pair_holes(const WgmmaGeometry& geometry) {
+  if (geometry.problem().input.type != DataType::f32) {
+    constexpr std::string_view kStore =
+        "#pragma unroll\n"
+        "for (int slice = 0; slice < kSlices; ++slice)\n"
+        "  destination[slice * kRunPixels + {}] =\n"
+        "      operand_row_of_pairs(value[i] + slice * kOperandChannels, {});";
+    return {{"value", "unsigned value[kLoadBatch][kChunkChannels]"},
+            {"store_first", fmt::format(kStore, "kFirst", "false")},
+            {"store_second", fmt::format(kStore, "kSecond", "true")}};
+  }
+  const std::string_view store =
+      geometry.tiling().splits_operands()
+          ? "store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination + {0}, value[i][{1}], "
+            "kSlices);"
+          : "#pragma unroll\n"
+            "for (int slice = 0; slice < kSlices; ++slice)\n"
+            "  destination[slice * kRunPixels + {0}] = operand_row(value[i][{1}] + slice * kOperandChannels);";
+  return {{"value", "Element value[kLoadBatch][2][kChunkChannels]"},
+          {"store_first", fmt::format(fmt::runtime(store), "kFirst", 0)},
+          {"store_second", fmt::format(fmt::runtime(store), "kSecond", 1)}};
 }
 
 /// What a run begins with: an image, an output of a plane or a position of its grid.
@@ -108,7 +140,7 @@ std::string convert_run(const WgmmaGeometry& geometry) {
   if (!geometry.loads_pairs()) {
     holes.emplace("channel", channel_at(geometry, "c"));
     // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
-    holes.emplace("unroll", geometry.pixels().load_items() * geometry.phases() > 4 ? "1" : "4");
+    holes.emplace("unroll", geometry.pixels().load_items() > 4 ? "1" : "4");
     // Boxes come rounded.
     const std::string_view operand = geometry.pixels().copies_boxes()
                                          ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
@@ -136,6 +168,10 @@ std::string load_run(const WgmmaGeometry& geometry) {
   Holes holes = place_holes(geometry);
   holes.emplace("load_pixel", load_pixel(geometry));
   if (geometry.loads_pairs()) return fill_template(embedded_text("wgmma/load_pairs.cu.in"), holes);
+  if (geometry.pixels().loads_phase_pairs()) {
+    holes.merge(phase_pair_holes(geometry));
+    return fill_template(embedded_text("wgmma/load_phase_pairs.cu.in"), holes);
+  }
   holes.emplace(
       "store_rows",
       geometry.tiling().splits_operands()
@@ -281,29 +317,31 @@ std::string_view copied_arrivals(const WgmmaGeometry& geometry) {
 void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  const WgmmaPixels& pixels = geometry.pixels();
   if (tiling.copies_operands()) return;
-  const std::int64_t items = geometry.pixels().load_items();
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
   if (tiling.converts_pixels()) {
     c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.producer.copies_ahead)
         .add("kCopySlots", WgmmaTiling::kProducerWarps * tiling.producer.copies_ahead, "of all producer warps");
-    if (tiling.tile.images == 0 && !geometry.pixels().copies_rows())
-      c.add("kVectorElements", 16 / problem.input.element_bytes());
-    c.add("kRawPitch", geometry.pixels().raw_pitch(), "elements of a channel's copy")
-        .add("kRawRunElements", geometry.pixels().raw_run_elements())
-        .add("kRawBytes", geometry.pixels().raw_bytes(), "of a step");
+    if (tiling.tile.images == 0 && !pixels.copies_rows()) c.add("kVectorElements", 16 / problem.input.element_bytes());
+    c.add("kRawPitch", pixels.raw_pitch(), "elements of a channel's copy")
+        .add("kRawRunElements", pixels.raw_run_elements())
+        .add("kRawBytes", pixels.raw_bytes(), "of a step");
     c.add("kRawFirstByte", WgmmaMemory(geometry).raw_first_byte());
   } else {
     c.group("Loading: kTeams teams of kTeamWarps warps");
     c.add("kTeamWarps", tiling.producer.team_warps).add("kTeams", 4 / tiling.producer.team_warps);
   }
   if (vectors) c.add("kItemPixels", kWarpSize / tiling.pipeline.slices);
-  c.add("kLoadItemsOfPhase", items,
-        vectors ? "kItemPixels each"
-        : pairs ? "64 pixels each"
-                : "32 pixels each")
-      .add("kLoadItems", items * geometry.phases());
+  if (pixels.loads_phase_pairs())
+    c.add("kLoadItems", pixels.load_items(), "32 pairs each");
+  else
+    c.add("kLoadItemsOfPhase", pixels.load_items_of_phase(),
+          vectors ? "kItemPixels each"
+          : pairs ? "64 pixels each"
+                  : "32 pixels each")
+        .add("kLoadItems", pixels.load_items());
   if (tiling.loads_pixels()) c.add("kLoadBatch", tiling.producer.load_batch, "items of a warp in flight");
 }
 

@@ -55,9 +55,9 @@ std::string loading(const WgmmaGeometry& geometry) {
     case WgmmaTiling::Pixels::loaded:
       return fmt::format("{} team(s) of {} warp(s), {} {} of a lane in flight", 4 / producer.team_warps,
                          producer.team_warps, producer.load_batch,
-                         geometry.loads_vectors() ? "vector(s)"
-                         : geometry.loads_pairs() ? "pair(s) of pixels"
-                                                  : "pixel(s)");
+                         geometry.loads_vectors()                                          ? "vector(s)"
+                         : geometry.loads_pairs() || geometry.pixels().loads_phase_pairs() ? "pair(s) of pixels"
+                                                                                           : "pixel(s)");
     case WgmmaTiling::Pixels::converted:
       return fmt::format("by TMA, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
     case WgmmaTiling::Pixels::planes:

@@ -37,6 +37,8 @@ class PixelGrid {
   int phase_of(std::int64_t s) const;  ///< of a filter column
   /// Whether 16-bit pixels are loaded two at a time: rows of x and of the grid are even and words aligned.
   bool loads_pairs() const { return loads_pairs_; }
+  /// Whether lanes can load a pixel of either phase at a time: the stride is 2, and rows of x are even.
+  bool has_phase_pairs() const { return has_phase_pairs_; }
   /// Whether a lane loads 16 bytes of a pixel's channels at a time, which are contiguous.
   bool loads_vectors() const { return load_bytes_ > 0; }
   /// Bytes of its loads: 16, or fewer where channels are no whole slices and pixels start between.
@@ -78,7 +80,7 @@ class PixelGrid {
 
   const Problem* problem_;
   int slice_channels_, phases_, row_phases_, sector_elements_, alignment_outputs_;
-  bool loads_pairs_;
+  bool loads_pairs_, has_phase_pairs_;
   int load_bytes_;
   std::int64_t pixel_slices_, plane_, row_reach_, pitch_, met_taps_ = 0, most_met_taps_ = 0;
   static constexpr std::size_t place(int staged_bytes, bool sector_runs) {

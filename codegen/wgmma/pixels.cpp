@@ -20,6 +20,7 @@ std::int64_t padded_slice_pitch(const PixelGrid& grid, int slices, std::int64_t 
   return round_up(run_pixels - distance, 2 * distance) + distance;
 }
 
+/// Of the pixels of one phase.
 std::int64_t loads_of_warp(const PixelGrid& grid, int slices, std::int64_t run_pixels) {
   if (grid.loads_vectors()) return ceil_div(run_pixels * slices, kWarpSize);
   if (!grid.loads_pairs()) return ceil_div(run_pixels, kWarpSize);
@@ -62,7 +63,10 @@ WgmmaPixels::WgmmaPixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::
   run_bytes_ = grid.phases() * phase_bytes_;
   input_bytes_ = tiling.runs() * run_bytes_;
   im2col_bytes_ = tiling.runs() * grid.phases() * run_pixels * slices * kRowBytes;
-  load_items_ = loads_of_warp(grid, slices, run_pixels);
+  loads_phase_pairs_ = tiling.loads_pixels() && grid.has_phase_pairs();
+  load_items_of_phase_ = loads_of_warp(grid, slices, run_pixels);
+  load_items_ = loads_phase_pairs_ ? ceil_div(run_pixels + grid.problem().columns.pad % 2, kWarpSize)
+                                   : load_items_of_phase_ * grid.phases();
   if (tiling.converts_pixels()) work_out_raw_pixels(grid, tiling, run_pixels);
 }
 

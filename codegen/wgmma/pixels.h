@@ -31,8 +31,11 @@ class WgmmaPixels {
   std::int64_t input_bytes() const { return input_bytes_; }  ///< of all runs
 
   // Loaded by threads.
-  /// Loads of a warp, for each phase, of a run's pixels.
+  /// Whether a lane loads a pixel of either phase at a time: PixelGrid::has_phase_pairs().
+  bool loads_phase_pairs() const { return loads_phase_pairs_; }
+  /// Loads of a warp of a run's pixels, and those of each phase.
   std::int64_t load_items() const { return load_items_; }
+  std::int64_t load_items_of_phase() const { return load_items_of_phase_; }
 
   // By TMA in im2col mode.
   /// What it brings of a step, for which run_bytes() keeps whole kilobytes.
@@ -57,7 +60,8 @@ class WgmmaPixels {
   void work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::int64_t run_pixels);
 
   std::int64_t slice_pitch_, pixel_step_, slice_step_, phase_bytes_, run_bytes_, input_bytes_;
-  std::int64_t load_items_, im2col_bytes_, parts_;
+  std::int64_t load_items_, load_items_of_phase_, im2col_bytes_, parts_;
+  bool loads_phase_pairs_;
   bool copies_rows_ = false, copies_boxes_ = false;
   std::int64_t raw_rows_ = 0, raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0;
 };

@@ -78,7 +78,7 @@ std::int64_t WgmmaPrice::cut_weight_rows(const WgmmaGeometry& geometry) const {
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.copied_weight_bytes();
-  const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
+  const std::int64_t items = geometry.pixels().load_items();
   const std::int64_t convert =
       items * runs *
       (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice + split_pixel(geometry));
@@ -100,9 +100,10 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
 std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.copied_weight_bytes();
-  const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
+  const std::int64_t items = geometry.pixels().load_items();
   const std::int64_t own = ceil_div(items, tiling.producer.team_warps);
-  const std::int64_t loads = geometry.loads_vectors() ? 16 / geometry.load_bytes() : geometry.chunk_channels();
+  const std::int64_t loads = geometry.loads_vectors() ? 16 / geometry.load_bytes()
+                                                      : std::min<std::int64_t>(geometry.chunk_channels(), problem_.c);
   // A chunk has a step per filter row; the first brings most of the pixels to L2.
   const bool few = ceil_div(geometry.tiles(), target_.sm_count) <= 2;
   const std::int64_t latency =
@@ -112,8 +113,9 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
       geometry.loads_vectors() && tiling.pipeline.slices < 4 && 4 * geometry.chunk_channels() <= problem_.c;
   // Lanes that are a stride apart ask for as many more sectors.
   const std::int64_t apart = geometry.loads_vectors() ? 1 : std::min<std::int64_t>(problem_.columns.stride, 8);
+  const std::int64_t pixels = geometry.pixels().loads_phase_pairs() ? 2 : 1;
   const std::int64_t issue = loads * (costs_.loads.issue + (apart - 1) * costs_.loads.strided_issue) +
-                             costs_.loads.pixel_issue + split_pixel(geometry);
+                             pixels * (costs_.loads.pixel_issue + split_pixel(geometry));
   const std::int64_t warp =
       (narrow ? costs_.loads.narrow : 1) * runs * (ceil_div(own, tiling.producer.load_batch) * latency + own * issue);
   // Teams that have a step to load, and stages to load it to.
@@ -164,7 +166,7 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   if (tiling.copies_operands()) return cycles + costs_.multiply.im2col;
   if (tiling.converts_pixels())
     return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
-  const std::int64_t own = ceil_div(geometry.pixels().load_items() * geometry.phases(), tiling.producer.team_warps);
+  const std::int64_t own = ceil_div(geometry.pixels().load_items(), tiling.producer.team_warps);
   return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * costs_.multiply.next_batch;
 }
 

@@ -372,7 +372,6 @@ std::string add_all_tilings(const Problem& asked, const Target& target, Candidat
 void add_patch_tilings(const Problem& asked, const Target& target, CandidateList& into) {
   if (asked.reduction != Reduction::pixels || !can_gather_patches(asked)) return;
   const Problem patches = patch_problem(asked);
-  if (patches.input.stride.w != patches.c) return;  // pixels of whole rows have channels that dw has not
   const std::int64_t gathering = pass_price(gather_patches_tiling(asked).priced_bytes(asked), into.costs().fma);
   CandidateList gathered(into.keep(), into.costs());
   add_all_tilings(patches, target, gathered);

@@ -16,7 +16,7 @@ void add_passes(ConvPlan& plan) {
   auto tiling = std::get<WgradWgmmaTiling>(plan.convolution().tiling);
   if (tiling.gathers_patches) {
     const Problem of_taps = plan.convolution().problem;
-    plan.convolution().problem = patch_problem(of_taps);
+    plan.convolution().problem = tiling.asked_of(of_taps);
     add_patch_gathering(plan, of_taps);
     plan.convolution().starts_early = false;  // only what packs is waited for
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "codegen/gather_patches/tiling.h"
+
 namespace jitconv::codegen {
 namespace {
 
@@ -97,6 +99,10 @@ GradientSums WgradWgmmaTiling::sums_of(const Problem& asked) const {
 
 Problem WgradWgmmaTiling::unpacked_problem_of(const Problem& asked) const {
   return exchanges ? exchanged_operands(asked) : join_groups(asked, joins_groups);
+}
+
+Problem WgradWgmmaTiling::asked_of(const Problem& given) const {
+  return gathers_patches ? patch_problem(given) : given;
 }
 
 Problem WgradWgmmaTiling::problem_of(const Problem& of_user) const {

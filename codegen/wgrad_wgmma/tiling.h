@@ -102,6 +102,8 @@ struct WgradWgmmaTiling {
   /// what a consumer thread needs: sums, one instruction's accumulators, both parts of a step of dy, and all else.
   int promotion_interval() const { return row_pixels / 8; }
   int split_registers() const { return accumulators() + columns() / 2 + 8 * promotion_interval() + kOtherRegisters; }
+  /// What is asked for: `given`, a weight gradient, or that of its patches.
+  Problem asked_of(const Problem& given) const;
   /// The problem that the kernel computes, and how the sums of what is asked for lie then.
   Problem problem_of(const Problem& asked) const;
   GradientSums sums_of(const Problem& asked) const;

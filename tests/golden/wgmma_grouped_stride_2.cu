@@ -6,13 +6,12 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 228352 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 216 positions, each for 196 outputs
-//   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: by TMA, 1 step(s) ahead of each of 4 warps
-//   storing: planes of whole images
+//   grid: 132 blocks of 384 threads, 228352 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 136 positions, each for 112 outputs
+//   pipeline: 7 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 5 pair(s) of pixels of a lane in flight
+//   storing: runs, as vectors
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
-//   images of a run: 1
 //   weights: loaded with each step
 //   kernels: pack_weights, wgmma
 
@@ -157,66 +156,6 @@ __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRow
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
-// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
-
-constexpr int kOperandChannels = 8;
-__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
-  return low.bits | static_cast<unsigned>(high.bits) << 16;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
-                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
-}
-
-// Two elements in one register, each rounded to nearest even: fp16.
-__device__ __forceinline__ unsigned element_pair(float low, float high) {
-  unsigned result;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
-  return result;
-}
-
-// sum[64][216] += a[64][16] * b[216][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
-// Operands are fp16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
-// columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[108], MatrixOperand a, MatrixOperand b,
-                                         int accumulate) {
-  asm volatile(
-      "{\n"
-      ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %110, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n216k16.f32.f16.f16 {\n"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107\n"
-      "},\n"
-      "%108, %109, accumulate, 1, 1, 0, 0;\n"
-      "}"
-      :
-      "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
-      "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
-      "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
-      "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
-      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
-      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
-      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
-      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
-      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
-      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
-      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
-      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
-      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107])
-      : "l"(a), "l"(b), "r"(accumulate));
-}
-
 // source[kOffset] and the next element, which lie in one word, if valid, else 0.
 template <long long kOffset>
 __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
@@ -231,6 +170,149 @@ __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool val
       : "=&r"(result)
       : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
   return result;
+}
+
+// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
+
+constexpr int kOperandChannels = 8;
+__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
+  return low.bits | static_cast<unsigned>(high.bits) << 16;
+}
+__device__ __forceinline__ uint4 operand_row(const Element* channel) {
+  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
+                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
+}
+// Of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
+__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
+  const auto join = [high](unsigned even, unsigned odd) {
+    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
+  };
+  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
+                    join(channel[6], channel[7]));
+}
+
+// Two elements in one register, each rounded to nearest even: fp16.
+__device__ __forceinline__ unsigned element_pair(float low, float high) {
+  unsigned result;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+
+// Eight consecutive elements of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
+// bytes. No branches: a warp's stores leave one after the other.
+constexpr int kStoreElements = 8;
+__device__ __forceinline__ void store_all_if(Element* y, uint4 value, bool valid) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %5, 0;\n"
+      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "}" ::"l"(y),
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
+      : "memory");
+}
+__device__ __forceinline__ void store_elements(Element* y, uint4 value, unsigned mask) {
+  asm volatile(
+      "{\n"
+      ".reg .pred whole, some;\n"
+      ".reg .b32 bit;\n"
+      ".reg .b16 low, high;\n"
+      "setp.eq.b32 whole, %5, 255;\n"
+      "@whole st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "and.b32 bit, %5, 1;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %1;\n"
+      "@some st.global.b16 [%0 + 0], low;\n"
+      "and.b32 bit, %5, 2;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %1;\n"
+      "@some st.global.b16 [%0 + 2], high;\n"
+      "and.b32 bit, %5, 4;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "@some st.global.b16 [%0 + 4], low;\n"
+      "and.b32 bit, %5, 8;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "@some st.global.b16 [%0 + 6], high;\n"
+      "and.b32 bit, %5, 16;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %3;\n"
+      "@some st.global.b16 [%0 + 8], low;\n"
+      "and.b32 bit, %5, 32;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %3;\n"
+      "@some st.global.b16 [%0 + 10], high;\n"
+      "and.b32 bit, %5, 64;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %4;\n"
+      "@some st.global.b16 [%0 + 12], low;\n"
+      "and.b32 bit, %5, 128;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %4;\n"
+      "@some st.global.b16 [%0 + 14], high;\n"
+      "}" ::"l"(y),
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(mask)
+      : "memory");
+}
+__device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements]) {
+  return make_uint4(element_pair(value[0], value[1]), element_pair(value[2], value[3]),
+                    element_pair(value[4], value[5]), element_pair(value[6], value[7]));
+}
+__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
+  store_all_if(y, elements_of(value), valid);
+}
+__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
+  store_elements(y, elements_of(value), mask);
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
+}
+
+// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
+// kept in registers until then.
+__device__ __forceinline__ int opaque(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+// sum[64][136] += a[64][16] * b[136][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// Operands are fp16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
+// columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
+__device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, MatrixOperand b,
+                                         int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %70, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n136k16.f32.f16.f16 {\n"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67\n"
+      "},\n"
+      "%68, %69, accumulate, 1, 1, 0, 0;\n"
+      "}"
+      :
+      "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
+      "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
+      "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
+      "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
+      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
+      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
+      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
+      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
+      "+f"(sum[66]), "+f"(sum[67])
+      : "l"(a), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -259,56 +341,53 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 216;
-constexpr int kWindow = 196;
+constexpr int kColumns = 136;
+constexpr int kWindow = 112;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
-constexpr int kN = 32;
-constexpr int kImages = 1;  // of a run
-constexpr int kImagePositions = 210;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 2;
+constexpr int kTiles = 256;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 12;
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 217;
-constexpr int kRunBytes = 13888;
-constexpr int kWeightBytes = 6144;
-constexpr int kInputBytes = 13888;
-constexpr int kStageBytes = 20032;
-constexpr int kStages = 5;
+constexpr int kUnits = 12;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 137;
+constexpr int kRunBytes = 17536;
+constexpr int kWeightBytes = 12288;
+constexpr int kInputBytes = 17536;
+constexpr int kStageBytes = 29824;
+constexpr int kStages = 7;
 
-// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kCopySlots = 4;  // of all producer warps
-constexpr int kRawPitch = 784;  // elements of a channel's copy
-constexpr int kRawRunElements = 12544;
-constexpr int kRawBytes = 25088;  // of a step
-constexpr int kRawFirstByte = 100224;
-constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
-constexpr int kLoadItems = 14;
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItems = 5;  // 32 pairs each
+constexpr int kLoadBatch = 5;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerRegisters = 152;
-constexpr int kConsumerRegisters = 176;
-constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
-constexpr int kStagingPitch = 216;
-constexpr int kStagingElements = 1728;  // of a warp
-constexpr int kStoreWidth = 1;  // outputs of a lane
-constexpr int kStagingFirstByte = 200576;
+constexpr int kProducerRegisters = 232;
+constexpr int kConsumerRegisters = 136;
+constexpr int kFullArrivals = 2;  // for a stage: each warp of a team, and the thread that copies weights
+constexpr int kStagingPitch = 152;
+constexpr int kStagingElements = 1216;  // of a warp
+constexpr int kSectorElements = 16;
+constexpr int kAlignmentPadding = 16;
+constexpr int kStoreVectors = 16;
+constexpr int kStoreSteps = 1;
+constexpr int kStagingFirstByte = 208768;
 constexpr int kBarriersFirstByte = 228224;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
-static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
@@ -318,107 +397,117 @@ static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 228352);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
-//   kRawFirstByte       pixels as they lie in x, kCopiesAhead steps of each producer warp
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                    arrivals         who arrives                              who waits
 //   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]      1                TMA, by bytes                            a producer warp, to convert
 //   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in a grid of output rows, kRowPadding columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid
-// every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
-  int n, group, k_tile;  // of the tile's first image
+  int n, group, k_tile;
+  int first_output;  // of the tile's first run, counted in a plane of y
   __device__ __forceinline__ explicit Tile(int number) {
     k_tile = number % kTilesK;
     number /= kTilesK;
+    first_output = number % kTilesOfPlane * (kRuns * kWindow);
+    number /= kTilesOfPlane;
     group = number % kGroups;
-    n = number / kGroups * (kRuns * kImages);
+    n = number / kGroups;
   }
 };
 
-
-
-// A producer warp's way through the steps of a block's tiles: it takes every fourth.
-struct WarpSteps {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// Copies the pixels of a step, whole planes, as [run][image][channel][element].
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
-                                            Barrier* copied) {
-  const Tile tile(at.number);
-  const int step = at.step;
-  const int c_first = step / kR * kChunkChannels;
-  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
-  const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
-  const int bytes = channels * (kRawPitch * static_cast<int>(sizeof(Element)));
-  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
-                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
-  if (lane == 0) barrier_arrive_expecting(copied, images * bytes);
-  __syncwarp();
-  for (int image = lane; image < images; image += 32)
-    bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + image * (kChunkChannels * kRawPitch),
-                        x_chunk + static_cast<long long>(image) * kInputStrideN, bytes, copied);
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
+  return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
 }
 
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
-                                            char* run) {
+
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are neighbours in a row of
+// x and load two pixels at a time, one of either phase, from an even column on: rows are even, so a pair lies wholly
+// inside or outside of one. kLoadBatch pairs of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
+  // Behind an odd padding a pair is the second phase of a position and the first of the next.
+  constexpr int kOdd = kPadLeft % 2, kPhasePixels = kSlices * kRunPixels;
+  constexpr int kFirst = kOdd != 0 ? kPhasePixels : 0, kSecond = kOdd != 0 ? 1 : kPhasePixels;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
 #pragma unroll 1
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int image = pixel / kImagePositions;
-    const int row = (pixel - image * kImagePositions) / kPitch;
-    const int column = pixel - image * kImagePositions - row * kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW &&
-        image < kImages && image < kN - run_first;
-    const Element* source = raw + (valid ? image * (kChunkChannels * kRawPitch) + h * kW + w : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    unsigned value[kLoadBatch][kChunkChannels];
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int pixel = (item + i * kTeamWarps) * 32 + lane - kOdd;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + kOdd;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_pair_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_pair_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_pair_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_pair_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_pair_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_pair_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_pair_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_pair_if<7LL * kInputStrideC>(source, valid);
+      value[i][8] = load_pair_if<8LL * kInputStrideC>(source, valid);
+      value[i][9] = load_pair_if<9LL * kInputStrideC>(source, valid);
+      value[i][10] = load_pair_if<10LL * kInputStrideC>(source, valid);
+      value[i][11] = load_pair_if<11LL * kInputStrideC>(source, valid);
+      value[i][12] = load_pair_if<12LL * kInputStrideC>(source, valid);
+      value[i][13] = load_pair_if<13LL * kInputStrideC>(source, valid);
+      value[i][14] = load_pair_if<14LL * kInputStrideC>(source, valid);
+      value[i][15] = load_pair_if<15LL * kInputStrideC>(source, valid);
+      value[i][16] = load_pair_if<16LL * kInputStrideC>(source, valid);
+      value[i][17] = load_pair_if<17LL * kInputStrideC>(source, valid);
+      value[i][18] = load_pair_if<18LL * kInputStrideC>(source, valid);
+      value[i][19] = load_pair_if<19LL * kInputStrideC>(source, valid);
+      value[i][20] = load_pair_if<20LL * kInputStrideC>(source, valid);
+      value[i][21] = load_pair_if<21LL * kInputStrideC>(source, valid);
+      value[i][22] = load_pair_if<22LL * kInputStrideC>(source, valid);
+      value[i][23] = load_pair_if<23LL * kInputStrideC>(source, valid);
+      value[i][24] = load_pair_if<24LL * kInputStrideC>(source, valid);
+      value[i][25] = load_pair_if<25LL * kInputStrideC>(source, valid);
+      value[i][26] = load_pair_if<26LL * kInputStrideC>(source, valid);
+      value[i][27] = load_pair_if<27LL * kInputStrideC>(source, valid);
+      value[i][28] = load_pair_if<28LL * kInputStrideC>(source, valid);
+      value[i][29] = load_pair_if<29LL * kInputStrideC>(source, valid);
+      value[i][30] = load_pair_if<30LL * kInputStrideC>(source, valid);
+      value[i][31] = load_pair_if<31LL * kInputStrideC>(source, valid);
+    }
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const Element* const channel = value + slice * kOperandChannels;
-      const uint4 operand = operand_row(channel);
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int pixel = (item + i * kTeamWarps) * 32 + lane - kOdd;
+      uint4* destination = reinterpret_cast<uint4*>(run) + pixel;
+      if (static_cast<unsigned>(pixel) < kRunPixels) {
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice)
+          destination[slice * kRunPixels + kFirst] =
+              operand_row_of_pairs(value[i] + slice * kOperandChannels, false);
+      }
+      if (pixel + kOdd < kRunPixels) {
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice)
+          destination[slice * kRunPixels + kSecond] =
+              operand_row_of_pairs(value[i] + slice * kOperandChannels, true);
+      }
     }
   }
 }
@@ -431,7 +520,7 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages + kCopySlots;  // one of each consumer warpgroup
+  Barrier* const multiplied = empty + kStages;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -443,20 +532,6 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
     }
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
-  }
-  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
-  if (warp < kProducerWarps) {
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    if (lane == 0) {
-      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, 1);
-      barrier_init_visible();
-    }
-    __syncwarp();
-    WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
-      if (!ahead.done())
-        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-                    copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -470,43 +545,44 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // copies those of its next steps as they lie in x.
-    shrink_registers_to<kProducerRegisters>();
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + kCopySlots), now(warp);
-    if (lane == 0) wait_for_previous_kernel();
-    stage = warp;
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    grow_registers_to<kProducerRegisters>();
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    if (member == 0 && lane == 0) wait_for_previous_kernel();
+    int turn = 0;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+      const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      if (lane == 0) {
-        barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
-      }
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    step % kR, tile.n + run * kImages, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += kProducerWarps;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
+      for (int step = 0; step < kSteps; ++step) {
+        if (turn == team) {
+          const int c_first = step / kR * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+          if (member == 0 && lane == 0) {
+            barrier_arrive_expecting(full + stage, kWeightBytes);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
+          }
+#pragma unroll 1
+          for (int run = 0; run < kRuns; ++run)
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
+        }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        next_stage();
+      }
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
+    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
@@ -538,8 +614,11 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s2 c0..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 434, 1);  // s1 c0..15
+        multiply(sum, weights + 2 * kBlockK, pixels + 274, 1);  // s0 c16..31
+        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s2 c0..15
+        multiply(sum, weights + 6 * kBlockK, pixels + 275, 1);  // s2 c16..31
+        multiply(sum, weights + 8 * kBlockK, pixels + 548, 1);  // s1 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 822, 1);  // s1 c16..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -555,36 +634,65 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
       skip_tile();
-      // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place
-      // by place, and writes their planes without the positions that no output has.
+      // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
+      // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
+      // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
+      // kAlignmentPadding - 1 outputs later.
+      const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
+      const int run_first = tile.first_output + run * kWindow;
+      // Runs at the ends of a plane may store vectors in part.
+      const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
       Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        const int column_first = opaque(run_first % kQ + accumulator_column(lane));
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
-        Staged* const staged_lane = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane));
+        Staged* const staged_lane =
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 8; ++i) {
-          float2 pair;
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float value = sum[accumulator_index(i, half, e)];
-            (e == 0 ? pair.x : pair.y) = value;
-          }
-          *reinterpret_cast<unsigned*>(staged_lane + (i * 8)) = element_pair(pair.x, pair.y);
+        for (int i = 0; i < kColumns / 4; ++i) {
+          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
+          float value = sum[accumulator_index(i / 2, half, i % 2)];
+          const int rows = (column_first + column) / kPitch;
+          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kRowPadding] = from_float(value);
         }
         __syncwarp();
-#pragma unroll 1
-        for (int image = 0; image < kImages && tile.n + run * kImages + image < kN; ++image) {
-          const int plane_first = ((tile.n + run * kImages + image) * kGroups + tile.group) * kGroupK + k_first;
-#pragma unroll 1
-          for (int output = lane * kStoreWidth; output < kPlane; output += 32 * kStoreWidth) {
-            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kRowPadding);
-            auto* const y_lane = y + (plane_first * static_cast<long long>(kPlane) + output);
+        if (inside) {
+          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-            for (int k = 0; k < kHalfRows; ++k) {
-              const Element value = *(source + k * kStagingPitch);
-              y_lane[k * kPlane] = value;
+          for (int k = 0; k < kHalfRows; ++k) {
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
+#pragma unroll
+            for (int i = 0; i < kStoreSteps; ++i) {
+              const int vector = i * 32 + lane;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
+              // Nothing lies behind the last vector of the last channel.
+              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
+              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
+              const uint4 value = *reinterpret_cast<const uint4*>(source);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
+            }
+          }
+        } else {
+#pragma unroll 4
+          for (int k = 0; k < kHalfRows; ++k) {
+            if (k_first + k >= kGroupK) break;
+            const int plane = plane_first + k_first + k;
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
+            const long long row = static_cast<long long>(plane) * kPlane;
+#pragma unroll 1
+            for (int vector = lane; vector < kStoreVectors; vector += 32) {
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
+              const unsigned mask = elements_within(first - output, end - output);
+              const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
+              const uint4 value = *reinterpret_cast<const uint4*>(source);
+              store_elements(y + (row + output), value, mask);
             }
           }
         }
@@ -602,9 +710,9 @@ constexpr int kChannels = 64;  // of a group
 constexpr int kGroupK = 64;
 constexpr int kBlockK = 64;  // of a tile
 constexpr int kTilesK = 1;
-constexpr int kSlices = 2;
-constexpr int kSteps = 12;
-constexpr int kUnits = 6;  // of a step
+constexpr int kSlices = 4;
+constexpr int kSteps = 6;
+constexpr int kUnits = 12;  // of a step
 constexpr int kPackedSlices = 8;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w

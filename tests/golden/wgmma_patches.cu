@@ -550,7 +550,7 @@ constexpr int kQ = 14;
 constexpr int kPlane = 196;  // P * Q
 constexpr int kPatchElements = 768;  // C * R * S
 constexpr int kPatchRows = 96;
-constexpr int kRows = 602112;  // of all images
+constexpr int kAllRows = 602112;  // of all images
 constexpr int kLoad = 8;  // neighbours that a load brings
 
 // What each output meets of x, as the pixels of an NHWC tensor of operand rows: [image][output][row], 16 bytes of a
@@ -561,7 +561,7 @@ jitconv_wgmma_fprop_bf16_nchw_n32c3h224w224_k768_16x16_s16x16_bias_gather_patche
     uint4* __restrict__ patches) {
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (number < kRows) {
+  if (number < kAllRows) {
     const int patch = number / kPatchRows, row = number % kPatchRows, output = patch % kPlane;
     const int h_first = output / kQ * kStrideH - kPadH, w_first = output % kQ * kStrideW - kPadW;
     const Element* image = x + patch / kPlane * static_cast<long long>(kSourceStrideN);

@@ -553,7 +553,7 @@ constexpr int kQ = 16;
 constexpr int kPlane = 256;  // P * Q
 constexpr int kPatchElements = 588;  // C * R * S
 constexpr int kPatchRows = 147;
-constexpr int kRows = 1204224;  // of all images
+constexpr int kAllRows = 1204224;  // of all images
 
 // What each output meets of x, as the pixels of an NHWC tensor of operand rows: [image][output][row], 16 bytes of a
 // patch each. A patch has its elements in the order c, r, s, as w has. What lies in the padding, or behind the last
@@ -563,7 +563,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n32c3h224w224_k1024_14x14_s14x14_bias_gather_patch
     uint4* __restrict__ patches) {
   let_next_kernel_start();
   const int number = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (number < kRows) {
+  if (number < kAllRows) {
     const int patch = number / kPatchRows, row = number % kPatchRows, output = patch % kPlane;
     const int h_first = output / kQ * kStrideH - kPadH, w_first = output % kQ * kStrideW - kPadW;
     const Element* image = x + patch / kPlane * static_cast<long long>(kSourceStrideN);

@@ -68,6 +68,11 @@ TEST(Patches, WeightGradientsAreRight) {
       "input=2,4,33,50 weight=40,4,4,5 stride=4,5 padding=1,2 bias dtype=f16 output_dtype=f32",
       "input=2,4,28,28 weight=40,4,4,4 stride=4 dtype=bf16 dy_activation=relu alignment=4",
       "input=2,4,32,48 weight=40,4,4,4 stride=4 layout=nhwc",
+      // The last 16 bytes of a patch are not full.
+      "input=3,3,28,28 weight=72,3,7,7 stride=7 bias dtype=bf16",
+      "input=2,3,28,42 weight=40,3,14,14 stride=14 dtype=f16 layout=nhwc output_dtype=f32",
+      "input=2,5,18,20 weight=24,5,3,3 stride=3 bias math=tf32",
+      "input=2,3,30,30 weight=40,3,5,5 stride=5,4 padding=0,2",
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";
   run("weight gradients of patches",

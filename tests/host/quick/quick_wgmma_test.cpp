@@ -95,6 +95,41 @@ TEST(Quick, WgmmaUnpackedWeights) {
       });
 }
 
+// Strides of 2, whose pixels of either phase are loaded together. Behind an odd padding a pair has pixels of two
+// positions, which may lie in two rows or images.
+TEST(Quick, WgmmaPhasePairs) {
+  const auto pairs = [](std::function<bool(const WgmmaTiling&)> wanted) {
+    return wgmma([wanted = std::move(wanted)](const WgmmaGeometry& geometry) {
+      return geometry.pixels().loads_phase_pairs() && wanted(geometry.tiling());
+    });
+  };
+  const Wanted any = pairs([](const WgmmaTiling&) { return true; });
+  const Wanted images = pairs([](const WgmmaTiling& tiling) { return tiling.tile.images > 1; });
+  const Wanted resident = pairs([](const WgmmaTiling& tiling) { return tiling.keeps_weights(); });
+  const Wanted teams = pairs([](const WgmmaTiling& tiling) { return tiling.producer.team_warps == 4; });
+  const Wanted split = pairs([](const WgmmaTiling& tiling) { return tiling.split_k > 1; });
+  run("wgmma, pairs of phases",
+      {
+          {"an odd padding", "input=2,20,9,46 weight=72,20,3,3 stride=2 padding=1 bias dtype=bf16", 2, any},
+          {"an odd padding, floats", "input=2,20,9,46 weight=72,20,3,3 stride=2 padding=1 bias math=tf32", 2, any},
+          {"an odd padding, split operands", "input=2,20,9,46 weight=72,20,3,3 stride=2 padding=1 bias", 2, any},
+          {"an even padding", "input=2,33,8,40 weight=40,33,4,5 stride=2 padding=2 dtype=f16", 2, any},
+          {"an even padding, floats", "input=2,11,8,40 weight=40,11,4,5 stride=2 padding=2 residual math=tf32", 2, any},
+          {"no padding, split operands", "input=2,20,8,40 weight=40,20,3,4 stride=2 residual", 2, any},
+          {"columns that no tap meets", "input=2,20,8,40 weight=40,20,3,2 stride=1,2 dtype=f16", 2, any},
+          {"rows longer than the filter reaches", "input=2,20,5,18 weight=24,20,1,2 stride=2 padding=0,1 dtype=bf16", 2,
+           any},
+          {"images", "input=9,12,8,8 weight=24,12,3,3 stride=2 padding=1 math=tf32", 2, images},
+          {"images, an odd number of channels", "input=9,13,8,8 weight=24,13,3,3 stride=2 padding=1 dtype=bf16", 2,
+           images},
+          {"groups", "input=2,48,9,30 weight=80,24,3,3 groups=2 stride=2 padding=1 dtype=bf16", 2, any},
+          {"dilated", "input=1,8,6,62 weight=20,8,1,3 stride=1,2 dilation=1,3 padding=0,3 dtype=f16", 2, any},
+          {"weights that stay", "input=2,20,9,46 weight=24,20,3,3 stride=2 padding=1 math=tf32", 2, resident},
+          {"teams of four warps", "input=1,20,9,300 weight=72,20,3,3 stride=2 padding=1 dtype=bf16", 2, teams},
+          {"a split reduction", "input=1,96,6,30 weight=40,96,3,3 stride=2 padding=1 dtype=bf16", 2, split},
+      });
+}
+
 // Warpgroups that take tiles in turn, several tiles to a block: an odd number and an even one, more stages than a tile
 // has steps and fewer, and as many.
 TEST(Quick, WgmmaPingpong) {

@@ -6,12 +6,11 @@ elements = File("templates/gather_patches/load_elements.cu.in", "patches_element
 vectors = File("templates/gather_patches/load_vectors.cu.in", "patches_vectors")
 tiling = File("codegen/gather_patches/tiling.cpp", "patches_tiling")
 emit = File("codegen/gather_patches/emit.cpp", "patches_emit")
-gradient_candidates = File("codegen/wgrad_wgmma/candidates.cpp", "patches_gradient_candidates")
 gradient_family = File("codegen/wgrad_wgmma/family.cpp", "patches_gradient_family")
 family = File("codegen/wgmma/family.cpp", "patches_family")
 
 MUTANTS = [
-    kernel("rows_behind_the_last", "if (number < kRows) {", "{", "the last block writes behind the workspace's region"),
+    kernel("rows_behind_the_last", "if (number < kAllRows) {", "{", "the last block writes behind the workspace's region"),
     kernel("all_of_the_first_image", "patch / kPlane * static_cast<long long>(kSourceStrideN)",
            "patch / kPlane * 0LL", "every image's outputs are those of the first"),
     kernel("counted_over_images", "output = patch % kPlane;", "output = patch;", "images but the first are zero"),
@@ -48,8 +47,6 @@ MUTANTS = [
     family("weights_of_the_filter",
            "if (tiling.gathers_patches) plan.convolution().problem = patch_problem(asked);", "",
            "weights are packed for a filter with taps"),
-    gradient_candidates("pixels_of_more_channels", "if (patches.input.stride.w != patches.c) return;", "",
-                        "patches are read as if their last rows were full"),
     gradient_family("not_awaited", "plan.convolution().starts_early = false;", "",
                     "a weight gradient reads patches that are not there yet"),
 ]

@@ -29,6 +29,8 @@ part_of_weight = File("templates/pack_weights/part_of_weight.cu.in", "pack_weigh
 pingpong = File("templates/wgmma/pingpong.cu.in", "wgmma_pingpong")
 add_sliced_k = File("templates/wgmma/add_sliced_k.cu.in", "wgmma_add_sliced_k")
 candidates = File("codegen/wgmma/candidates.cpp", "wgmma_candidates")
+phase_pairs = File("templates/wgmma/load_phase_pairs.cu.in", "wgmma_phase_pairs")
+pixels = File("codegen/wgmma/pixels.cpp", "wgmma_pixels")
 transpose = File("templates/transpose_input/kernel.cu.in", "transpose")
 transpose_pixels = File("templates/transpose_input/load_pixels.cu.in", "transpose_pixels")
 transpose_pairs = File("templates/transpose_input/load_pairs.cu.in", "transpose_pairs")
@@ -51,6 +53,26 @@ MUTANTS = [
     grid("padding_before_only", "std::max(before, behind)", "before", "taps behind a row find pixels of the next"),
     grid("pairs_in_two_rows", "loads_pairs_ ? round_up(shared, 2) : shared", "shared",
          "of two 16-bit pixels of a word, one lies in the next row"),
+    grid("phase_pairs_in_odd_rows", "phases_ == 2 && columns.input % 2 == 0 &&", "phases_ == 2 &&",
+         "words of two pixels are misaligned, or lie in two rows"),
+    grid("phase_pairs_of_one_phase", "columns.stride == 2 && phases_ == 2 &&", "columns.stride == 2 &&",
+         "a phase that no tap has is stored behind the run"),
+    grid("phase_pairs_across_rows", "(columns.pad % 2 == 0 || pitch_ * columns.stride >= columns.input + columns.pad)",
+         "true", "the padding before a row is a pixel of the row above"),
+    phase_pairs("as_behind_even_padding", "kOdd = kPadLeft % 2,", "kOdd = 0,", "words of two pixels are misaligned"),
+    phase_pairs("phases_swapped", "kFirst = kOdd != 0 ? kPhasePixels : 0", "kFirst = kOdd != 0 ? 0 : kPhasePixels",
+                "both pixels of a pair are stored in one place"),
+    phase_pairs("same_position", "kSecond = kOdd != 0 ? 1 : kPhasePixels", "kSecond = kOdd != 0 ? 0 : kPhasePixels",
+                "behind an odd padding pixels of the first phase are those of the position before"),
+    phase_pairs("position_before_the_run", "if (static_cast<unsigned>(pixel) < kRunPixels) {", "if (pixel < kRunPixels) {",
+                "a pixel is stored before its phase"),
+    phase_pairs("last_position", "if (pixel + kOdd < kRunPixels) {", "if (pixel < kRunPixels) {",
+                "a pixel is stored behind its phase"),
+    phase_pairs("row_border", " && static_cast<unsigned>(h) < kH &&", " &&", "rows outside of x are read"),
+    phase_pairs("column_border", " &&\n                         static_cast<unsigned>(w) < kW@valid@", "@valid@",
+                "pixels of other rows are padding"),
+    pixels("too_few_pairs", "ceil_div(run_pixels + grid.problem().columns.pad % 2, kWarpSize)",
+           "ceil_div(run_pixels, kWarpSize)", "behind an odd padding a run's last pixel is not loaded"),
     geometry("images_without_padding", "problem().rows.pad, span, 1);", "problem().rows.pad, 0 * span, 1);",
            "taps below an image find pixels of the next"),
     # What the consumer warpgroups share.
@@ -81,8 +103,8 @@ MUTANTS = [
                   "unpacked weights are multiplied with other channels' pixels, where copies are converted"),
     emit_load("place_exists", 'fmt::format(" && c_first + {} < kChannels", channel_at(geometry, "c"))',
               '" && c_first + c < kChannels"', "of a last chunk that is not full other channels are zero"),
-    emit_load("place_of_small_chunk_exists", "if (chunk > channels && c >= channels)",
-              "if (chunk > channels && place >= channels)", "of an only chunk that is not full other channels are zero"),
+    emit_load("place_of_small_chunk_exists", "const bool none = chunk > channels && c >= channels;",
+              "const bool none = chunk > channels && place >= channels;", "of an only chunk that is not full other channels are zero"),
     limits("even_taps_unpacked", "return all_taps % 2 != 0 && ", "return ", "bank conflicts, of vectors that are not aligned"),
     limits("unpacked_box_too_wide", "geometry.chunk_channels() * all_taps <= TensorMapShape::kMostBox;",
            "geometry.chunk_channels() > 0;", "launches are refused for their tensor maps"),

@@ -53,7 +53,7 @@ TEST(GatherPatches, ServesFewChannelsThatOverlapLittle) {
   for (const char* text : {"input=2,17,32,32 weight=64,17,2,2 stride=2 math=tf32",          // many channels
                            "input=2,6,32,32 weight=64,3,2,2 stride=2 groups=2 math=tf32",   // groups
                            "input=2,3,32,32 weight=64,3,1,1 stride=2 math=tf32",            // one tap
-                           "input=2,3,64,64 weight=64,3,7,7 stride=2 padding=3 math=tf32",  // each pixel twelve times
+                           "input=2,3,64,64 weight=64,3,7,7 stride=3 padding=3 math=tf32",  // each pixel five times
                            "input=64,8,1024,1024 weight=64,8,2,2 stride=2 math=tf32",       // much memory
                            "input=2,64,31,31 weight=8,64,2,2 operation=data_gradient math=tf32"})
     EXPECT_TRUE(gathered(parse_spec(text)).empty()) << text;
@@ -88,14 +88,17 @@ TEST(GatherPatches, ComesBeforeWhatPacksPatchesForWeightGradients) {
   EXPECT_NE(to_string(direct).find("x: patches, gathered before"), std::string::npos);
 }
 
-// dw has no more channels than a patch has elements.
-TEST(GatherPatches, OfWeightGradientsHaveWholeRows) {
-  const auto family = [](const char* text) {
-    return make_plan(parse_spec(fmt::format("{} dtype=bf16 operation=weight_gradient", text)), parse_target("sm_90a"))
-        .family();
-  };
-  EXPECT_EQ(family("input=32,3,224,224 weight=768,3,16,16 stride=16"), Family::wgrad_wgmma);
-  EXPECT_EQ(family("input=32,3,224,224 weight=768,3,14,14 stride=14"), Family::wgrad);
+// dw has no more channels than a patch has elements, of which some end inside a row of 16 bytes.
+TEST(GatherPatches, OfWeightGradientsMayEndInsideARow) {
+  for (const char* text : {"weight=768,3,16,16 stride=16", "weight=768,3,14,14 stride=14"}) {
+    const ConvPlan plan =
+        make_plan(parse_spec(fmt::format("input=32,3,224,224 {} dtype=bf16 operation=weight_gradient", text)),
+                  parse_target("sm_90a"));
+    const auto* tiling = plan.tiling<WgradWgmmaTiling>();
+    ASSERT_NE(tiling, nullptr) << text;
+    EXPECT_TRUE(tiling->gathers_patches) << text;
+    EXPECT_EQ(plan.convolution().problem.c, plan.spec.weight.c * plan.spec.weight.r * plan.spec.weight.s);
+  }
 }
 
 RC_GTEST_PROP(GatherPatchesProperty, LeavesAConvolutionOfPatches, ()) {

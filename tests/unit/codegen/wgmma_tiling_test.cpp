@@ -152,7 +152,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, UnitsComeInPairs, ()) {
 bool loads_each_vector_once(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();
-  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.pixels().load_items(), phases = g.phases(),
+  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.pixels().load_items_of_phase(), phases = g.phases(),
                      items = items_of_phase * phases;
   std::vector<int> counts(static_cast<std::size_t>(phases * t.pipeline.slices * pixels), 0);
   for (int member = 0; member < t.producer.team_warps; ++member)
@@ -173,7 +173,7 @@ bool loads_each_vector_once(const WgmmaCandidate& one) {
 bool loads_each_pixel_once(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();
-  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.pixels().load_items(), phases = g.phases(),
+  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.pixels().load_items_of_phase(), phases = g.phases(),
                      items = items_of_phase * phases;
   const bool pairs = g.loads_pairs();
   const std::int64_t pixels_of_item = pairs ? 2 * kWarpSize : kWarpSize;
@@ -187,6 +187,25 @@ bool loads_each_pixel_once(const WgmmaCandidate& one) {
         for (std::int64_t pixel = first_pixel; item < items && pixel < first_pixel + pixels_of_item; ++pixel)
           if (pixel >= 0 && pixel < pixels) ++counts[static_cast<std::size_t>(phase * pixels + pixel)];
       }
+  return std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
+}
+
+/// The same where lanes load a pixel of either phase at a time.
+bool loads_each_pixel_of_pairs_once(const WgmmaCandidate& one) {
+  const WgmmaTiling& t = one.tiling;
+  const WgmmaGeometry g = one.geometry();
+  const std::int64_t pixels = g.run_pixels(), items = g.pixels().load_items();
+  // Behind an odd padding a pair starts with the second phase of a position, and ends with the first of the next.
+  const std::int64_t odd = one.problem.columns.pad % 2;
+  std::vector<int> counts(static_cast<std::size_t>(2 * pixels), 0);
+  for (int member = 0; member < t.producer.team_warps; ++member)
+    for (std::int64_t first = member; first < items; first += t.producer.load_batch * t.producer.team_warps)
+      for (int i = 0; i < t.producer.load_batch; ++i)
+        for (std::int64_t lane = 0; lane < kWarpSize; ++lane) {
+          const std::int64_t pixel = (first + i * t.producer.team_warps) * kWarpSize + lane - odd;
+          if (pixel >= 0 && pixel < pixels) ++counts[static_cast<std::size_t>(odd * pixels + pixel)];
+          if (pixel + odd < pixels) ++counts[static_cast<std::size_t>((1 - odd) * pixels + pixel + odd)];
+        }
   return std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
 }
 
@@ -204,6 +223,8 @@ RC_GTEST_PROP(WgmmaTilingProperty, LoadingWarpsShareARun, ()) {
     RC_ASSERT(t.producer.load_batch * WgmmaRegisters(g).per_load() < WgmmaRegisters(g).producer());
     if (g.loads_vectors())
       RC_ASSERT(loads_each_vector_once(one));
+    else if (g.pixels().loads_phase_pairs())
+      RC_ASSERT(loads_each_pixel_of_pairs_once(one));
     else
       RC_ASSERT(loads_each_pixel_once(one));
   }
@@ -223,6 +244,20 @@ RC_GTEST_PROP(WgmmaTilingProperty, PairsOfPixelsAreWords, ()) {
     // Behind an odd padding a pair may hold the end of one row of the grid and the start of the next: both are padding.
     if (problem.columns.pad % 2 == 1) RC_ASSERT(pitch - 1 - problem.columns.pad >= problem.columns.input);
     RC_ASSERT(problem.columns.output % 2 == 0 && one.tiling.tile.window % 2 == 0);
+  }
+}
+
+// So is a pair of a pixel of either phase. Behind an odd padding its second pixel is loaded for the position behind its
+// first: at the end of a row of the grid that is the first of the next, whose pixel lies before x, so it must be none.
+RC_GTEST_PROP(WgmmaTilingProperty, PairsOfPhasesAreWords, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const Axis& columns = one.problem.columns;
+    const WgmmaGeometry g = one.geometry();
+    if (!g.pixels().loads_phase_pairs()) continue;
+    RC_ASSERT(one.tiling.loads_pixels() && one.problem.input.layout() == Layout::nchw);
+    RC_ASSERT(columns.stride == 2 && g.phases() == 2 && columns.input % 2 == 0);
+    RC_ASSERT(one.problem.alignment >= 2 * one.problem.input.element_bytes());
+    if (columns.pad % 2 == 1) RC_ASSERT(2 * g.pitch() - columns.pad >= columns.input);
   }
 }
 

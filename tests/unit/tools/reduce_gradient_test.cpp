@@ -41,6 +41,18 @@ TEST(Reduce, AWeightGradientKeepsItsTilesAndTwoSplits) {
   EXPECT_EQ(small.note, "");
 }
 
+TEST(Reduce, AWeightGradientOfPatchesSharesTheirPixels) {
+  const Reduction small =
+      reduced("input=32,3,224,224 weight=768,3,16,16 stride=16 operation=weight_gradient dtype=bf16", {0, 400'000'000});
+  ASSERT_TRUE(small.reduced);
+  const codegen::KernelPlan& kernel = small.plan.convolution();
+  const auto& tiling = std::get<codegen::WgradWgmmaTiling>(kernel.tiling);
+  ASSERT_TRUE(tiling.gathers_patches);
+  codegen::WgradWgmmaTiling shared = tiling;
+  shared.share_pixels(kernel.problem, tiling.splits);
+  EXPECT_EQ(shared, tiling);
+}
+
 TEST(Reduce, ADepthwiseWeightGradientKeepsItsStripsAndTwoSplits) {
   const ConvSpec spec =
       parse_spec("input=16,64,512,512 weight=64,1,3,3 groups=64 padding=1 bias operation=weight_gradient");

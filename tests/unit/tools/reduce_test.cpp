@@ -189,7 +189,7 @@ TEST(Reduce, TilingsAreKeptThatThePlannerWouldNotLookAt) {
 }
 
 TEST(Reduce, OneTileIsNoPlaneTooShortForTheKernelsStores) {
-  const ConvSpec spec = parse_spec("input=200,17,382,1 weight=1,17,1,1 padding=3,0,0,0 dtype=f16");
+  const ConvSpec spec = parse_spec("input=200,40,382,1 weight=1,40,1,1 padding=3,0,0,0 dtype=f16");
   const codegen::ConvPlan full = codegen::make_plan(spec, kTarget);
   ASSERT_TRUE(codegen::WgmmaStore(geometry_of(full)).stores_bulk());
   const Reduction small = reduce(spec, kTarget, {0, 1'000'000});

@@ -94,7 +94,7 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   c.group("The block");
   c.add("kThreads", WgmmaTiling::kThreads).add("kProducerWarps", WgmmaTiling::kProducerWarps).add("kConsumers", 2);
   const bool cooperative = tiling.schedule == WgmmaTiling::Schedule::cooperative;
-  if (problem.output.layout() == Layout::nchw || (geometry.multiplies_registers() && cooperative))
+  if (WgmmaStore(geometry).stages_runs() || (geometry.multiplies_registers() && cooperative))
     c.add("kConsumerWarps", 8);
   c.add("kProducerRegisters", registers.producer()).add("kConsumerRegisters", registers.consumer());
   add_arrival_constants(c, geometry);
@@ -181,6 +181,8 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
         "kRowChannels == kInstructionRows);\n"
         "static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % "
         "kSwizzleAtomBytes == 0);");
+  else if (nhwc && tiling.folds_columns())
+    lines.add("static_assert(kStagingPitch >= kFoldHalo + kColumns && kWarpK % kStoreVector == 0);");
   else if (nhwc)
     lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
   else if (tiling.stores_pixels)
@@ -243,7 +245,9 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
     result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});
   result.push_back({operand_header(problem.input.type)});
   if (tiling.splits_operands()) result.insert(result.end(), {{"device/split_tf32.cuh"}, {"device/promote.cuh"}});
-  if (nhwc) {
+  if (nhwc && tiling.folds_columns()) {
+    result.push_back({"device/vector.cuh"});
+  } else if (nhwc) {
     result.push_back({"device/warpgroup_sync.cuh"});
     if (!copies_out) result.push_back({"device/store_words.cuh"});
     if (problem.epilogue.residual && tiling.split_k == 1) result.push_back({"device/vector.cuh"});
@@ -263,7 +267,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   if (!nhwc && !tiling.stores_pixels) result.push_back({"device/elements_within.cuh"});
   if (store.uses_tma() || copies_out) result.push_back({"device/bulk_store.cuh"});
   if (copies_out) result.push_back({"device/tensor_store.cuh"});
-  if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
+  if (store.stages_runs() && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
   if (problem.epilogue.activation == Activation::relu && tiling.split_k == 1) result.push_back({"device/max_nan.cuh"});
   result.push_back({multiply_file(geometry), tiling.tile.columns});
   return result;

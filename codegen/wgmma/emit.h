@@ -1,6 +1,6 @@
 // Parts of the wgmma family's text, which emit.cpp puts together: the parameters (arguments.cpp), the producer
-// (emit_load.cpp), the consumers (emit_multiply.cpp), and the store (emit_store_nchw.cpp, ..._nhwc.cpp, ..._boxes.cpp),
-// from accumulators to y, or to partial sums.
+// (emit_load.cpp), the consumers (emit_multiply.cpp), and the store (emit_store_nchw.cpp, ..._nhwc.cpp, ..._boxes.cpp,
+// ...), from accumulators to y, or to partial sums.
 #pragma once
 
 #include <string>
@@ -52,11 +52,29 @@ void add_load_constants(Constants& constants, const WgmmaGeometry& geometry);
 /// Arrivals at the barrier of a step that comes as it lies in x.
 std::string_view copied_arrivals(const WgmmaGeometry& geometry);
 
+/// Lines for stores that read what no position has staged: vectors that are stored in part, sums beside a run.
+inline constexpr std::string_view kClearStaging =
+    "// A vector that is stored in part is read whole.\n"
+    "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};";
+
 /// Holes of kernel.cu.in that concern the store.
 Holes store_holes(const WgmmaGeometry& geometry);
 
 /// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
 Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
+
+/// The same for NHWC output of folded columns.
+Holes store_folded_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
+
+/// Where a lane's first position lies, counted from the start of a row of the grid; `before` it if columns are folded.
+std::string column_first(const WgmmaGeometry& geometry, std::string_view before);
+
+/// The store of folded columns: lines that find where a lane stages the first column's sums, and that write what is
+/// staged.
+struct FoldedStore {
+  std::string staged_row, store;
+};
+std::string store_folded(const WgmmaGeometry& geometry, const FoldedStore& where);
 
 /// Lines that say where a run starts and how many outputs it has, counted image by image.
 std::string outputs_of_run(const WgmmaGeometry& geometry);

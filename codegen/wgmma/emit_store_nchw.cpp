@@ -210,51 +210,24 @@ std::string store_edges(const WgmmaGeometry& geometry) {
                         {"y", where_stored(geometry)}});
 }
 
-/// Where a lane's first position lies, counted from the start of a row of the grid; `before` it if columns are folded.
-std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {
-  if (geometry.row_ends() == 0) return {};
-  const std::string first = fmt::format("run_first % kQ + accumulator_column(lane){}", before);
-  return fmt::format("const int column_first = {};",
-                     geometry.row_ends() == 1 ? first : fmt::format("opaque({})", first));
-}
-
 /// Whether a run and what stores it in vectors lie inside its plane, whatever the channel.
 std::string inside(const WgmmaGeometry& geometry) {
   return WgmmaStore(geometry).lead() == 0 ? "run_first + kWindow <= kPlane"
                                           : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane";
 }
 
-/// Lines that stage a lane's sums of a filter column, where `row_ends` rows of outputs end among them.
-std::string stage_sums(const WgmmaGeometry& geometry, int row_ends) {
-  FoldedPlaces places;
-  if (row_ends == 1) {
-    places = {"const int output = column < kQ - column_first ? column : column - kRowPadding;",
-              "column < kQ - column_first || column >= kPitch - column_first"};
-  } else if (row_ends > 1) {
-    places = {"const int rows = (column_first + column) / kPitch, output = column - rows * kRowPadding;",
-              "column_first + column - rows * kPitch < kQ"};
-  }
-  return stage_folded_sums(epilogue_parts(geometry).before, places);
-}
-
-/// The same, with fewer questions where all of a run lies in one row.
-std::string stage_folded(const WgmmaGeometry& geometry) {
-  const int ends = geometry.row_ends();
-  if (ends == 0 || geometry.problem().columns.output < geometry.tiling().tile.columns)
-    return stage_sums(geometry, ends);
-  return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(stage_sums(geometry, 0)) + "} else {\n" +
-         indented(stage_sums(geometry, ends)) + "}\n";
-}
-
-std::string store_folded(const WgmmaGeometry& geometry) {
-  const bool zeros = geometry.fold().groups() < geometry.tiling().tile.folded_columns;
-  return fill_template(embedded_text("wgmma/store_folded.cu.in"),
-                       {{"inside", inside(geometry)},
-                        {"column_first", column_first(geometry, " - filter_column * kDilationW")},
-                        {"skip_zeros", zeros ? "if (filter_column >= kS) continue;  // has no weights" : ""},
-                        {"stage_sums", stage_folded(geometry)},
-                        {"store_inside", store_inside(geometry)},
-                        {"store_edges", store_edges(geometry)}});
+/// A channel's outputs of folded columns are one run of y, as others are.
+std::string store_folded_nchw(const WgmmaGeometry& geometry) {
+  return store_folded(geometry,
+                      {.staged_row = "const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;\n"
+                                     "Staged* const staged_row = staged + (lane_row(lane) * kStagingPitch + "
+                                     "accumulator_column(lane) + kAlignmentPadding -\n"
+                                     "                                     alignment_offset(plane_first + k_first + "
+                                     "lane / kRowLanes % kWarpK));",
+                       .store = fill_template(embedded_text("wgmma/store_folded_runs.cu.in"),
+                                              {{"inside", inside(geometry)},
+                                               {"store_inside", store_inside(geometry)},
+                                               {"store_edges", store_edges(geometry)}})});
 }
 
 std::string store_windows(const WgmmaGeometry& geometry) {
@@ -296,11 +269,15 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const WgmmaStore store(geometry);
   if (tiling.stores_boxes()) return add_store_boxes_constants(c, geometry);
-  if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
+  if (!store.stages_runs()) return add_store_nhwc_constants(c, geometry);
   if (!store.stores_planes()) c.add("kStagingPitch", store.staging_pitch());
   c.add("kStagingElements", WgmmaStore::kStagedChannels * store.staging_pitch(), "of a warp");
   if (tiling.stores_pixels) return;
   if (tiling.folds_columns()) c.add("kFoldHalo", store.staged_before(), "places for sums of outputs before the run");
+  if (problem.output.layout() == Layout::nhwc) {
+    c.add("kStoreVector", store.run_store_vector(), "channels of a position that a lane writes at a time");
+    return;
+  }
   if (store.stores_planes()) {
     c.add("kImageShift", WgmmaStore::kStagedChannels * geometry.plane() - geometry.image_positions(),
           "from where an image's outputs lie among the positions to where they are staged");
@@ -319,7 +296,9 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
 Holes store_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.stores_boxes()) return store_boxes_holes(geometry, channel_bias(geometry));
-  if (geometry.problem().output.layout() == Layout::nhwc) return store_nhwc_holes(geometry, channel_bias(geometry));
+  if (!WgmmaStore(geometry).stages_runs()) return store_nhwc_holes(geometry, channel_bias(geometry));
+  if (geometry.problem().output.layout() == Layout::nhwc)
+    return store_folded_nhwc_holes(geometry, channel_bias(geometry));
   const bool narrow = stages_16bit(geometry), images = tiling.tile.images > 0;
   const bool planes = WgmmaStore(geometry).stores_planes();
   const bool pixels = tiling.stores_pixels, reads_vectors = !narrow && !pixels && (!images || stores_vectors(geometry));
@@ -327,17 +306,13 @@ Holes store_holes(const WgmmaGeometry& geometry) {
       {"staged", narrow ? "Element" : "float"},
       {"boxes", ""},
       {"store_functions", images || pixels ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
-      {"clear_staging", planes || pixels
-                            ? ""
-                            : "// A vector that is stored in part is read whole.\n"
-                              "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) "
-                              "staging[i] = Staged{};"},
+      {"clear_staging", planes || pixels ? "" : std::string(kClearStaging)},
       {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
       {"channel_values", channel_bias(geometry)},
       {"store", pixels                   ? store_pixels(geometry)
                 : planes                 ? store_planes(geometry)
                 : images                 ? store_images(geometry)
-                : tiling.folds_columns() ? store_folded(geometry)
+                : tiling.folds_columns() ? store_folded_nchw(geometry)
                                          : store_windows(geometry)},
       {"await_stores",
        WgmmaStore(geometry).uses_tma() ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};

@@ -82,7 +82,6 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
                          : static_cast<int>(32 / problem.output.element_bytes());
   alignment_outputs_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
   if (problem.phases.stores_pixels) count_met_taps();
-  if (problem.output.layout() == Layout::nhwc) return;
   for (const int bytes : {2, 4})
     for (const bool sector_runs : {false, true})
       more_vectors_[place(bytes, sector_runs)] =

@@ -99,7 +99,8 @@ bool can_take_transposed_weights(const WgmmaGeometry& geometry) {
 bool can_fold_columns(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling::Tile& tile = geometry.tiling().tile;
-  return problem.columns.stride == 1 && problem.output.layout() == Layout::nchw && tile.images == 0 &&
+  const bool nchw = problem.output.layout() == Layout::nchw;
+  return problem.columns.stride == 1 && (nchw || problem.output.type == problem.input.type) && tile.images == 0 &&
          problem.joined_groups == 1 && !problem.phases.stores_pixels && tile.channels == 64 &&
          problem.k * tile.folded_columns <= tile.channels &&
          2 * problem.columns.taps > tile.folded_columns &&  // half as many would do
@@ -117,7 +118,7 @@ bool can_store_boxes(const WgmmaGeometry& geometry, const WgmmaStore& store) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   if (problem.output.layout() == Layout::nchw || tiling.tile.images > 0 || store.stores_sums() ||
-      tiling.stores_pixels || tiling.converts_pixels() || problem.epilogue.residual)
+      tiling.stores_pixels || tiling.converts_pixels() || tiling.folds_columns() || problem.epilogue.residual)
     return false;
   // Rows are whole, and a tile has no channels of another group.
   if (problem.k % (problem.groups > 1 ? tiling.tile.channels : geometry.box_row_channels()) != 0) return false;

@@ -176,6 +176,8 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, const Wgmm
   const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? costs_.store.stage_rows * n : 0;
   const std::int64_t pixels_of_output = problem_.phases.pixels_of_output();
   if (tiling.stores_boxes()) return costs_.store.box_column * outputs.staged_bytes() * n / 4;
+  // Half of the rows are added to the others, and these to each other.
+  if (tiling.folds_columns()) return rows + costs_.store.fold_column * n + costs_.store.column * bytes_of_window / 8;
   if (problem_.output.layout() == Layout::nhwc) {
     const std::int64_t vectors = costs_.store.nhwc_channels * outputs.staged_bytes() * n / 8;
     return tiling.stores_pixels ? vectors * pixels_of_output * costs_.phases.nhwc_store_percent / 100 : vectors;
@@ -183,8 +185,6 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, const Wgmm
   if (tiling.stores_pixels)
     return (rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window * pixels_of_output / 4) *
            costs_.phases.nchw_store_percent / 100;
-  // Half of the rows are added to the others, and these to each other.
-  if (tiling.folds_columns()) return rows + costs_.store.fold_column * n + costs_.store.column * bytes_of_window / 8;
   if (outputs.stores_planes()) return costs_.store.stage_column * n * outputs.staged_bytes() / 4;
   if (!outputs.stores_bulk()) return rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window / 4;
   return rows + costs_.store.stage_column * n * outputs.staged_bytes() / 4 +

@@ -33,7 +33,6 @@ bool stages_elements(const Problem& problem, const WgmmaTiling& tiling) {
 WgmmaStore::WgmmaStore(const WgmmaGeometry& geometry) : geometry_(geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  const bool nhwc = problem.output.layout() == Layout::nhwc;
   lead_ = tiling.tile.images > 0 || geometry.alignment_outputs() == 0 ? 0 : geometry.sector_elements();
   stores_sums_ = tiling.split_k > 1 || problem.output.type != problem.input.type;
   written_bytes_ = stores_sums_ ? 4 : problem.output.element_bytes();
@@ -41,12 +40,12 @@ WgmmaStore::WgmmaStore(const WgmmaGeometry& geometry) : geometry_(geometry) {
   staged_before_ = static_cast<int>(round_up(geometry.fold_reach(), WgmmaGeometry::kRowBytes / 4));
   stores_bulk_ = can_store_bulk();
   stores_planes_ = can_store_planes();
-  store_columns_ = nhwc ? columns_nhwc() : 0;
+  store_columns_ = stages_runs() ? 0 : columns_nhwc();
   // Boxes are swizzled. Other rows of channels are a multiple of 16 bytes, so that eight positions of a channel, which
   // lanes store together, have no bank conflicts.
   staging_pitch_ = tiling.stores_boxes() ? kConsumerChannels
-                   : nhwc                ? kConsumerChannels + 16 / staged_bytes_
-                                         : pitch_nchw();
+                   : stages_runs()       ? pitch_of_runs()
+                                         : kConsumerChannels + 16 / staged_bytes_;
   staging_bytes_ = bytes_of_staging();
 }
 
@@ -76,7 +75,18 @@ bool WgmmaStore::can_store_planes() const {
          store_width() == 1;
 }
 
-int WgmmaStore::pitch_nchw() const {
+bool WgmmaStore::stages_runs() const {
+  return geometry_.problem().output.layout() == Layout::nchw || geometry_.tiling().folds_columns();
+}
+
+int WgmmaStore::run_store_vector() const {
+  const Problem& problem = geometry_.problem();
+  const std::int64_t warp_channels = 16 / geometry_.tiling().tile.folded_columns;
+  return static_cast<int>(
+      std::gcd(std::gcd(problem.k, problem.pixel_channels()), std::min(warp_channels, 16 / written_bytes_)));
+}
+
+int WgmmaStore::pitch_of_runs() const {
   if (stores_planes_) return geometry_.tiling().tile.window;
   const int vector = 16 / staged_bytes_,
             least = static_cast<int>(ceil_div(staged_before_ + geometry_.tiling().tile.columns + lead_, vector));
@@ -96,8 +106,7 @@ int WgmmaStore::columns_nhwc() const {
 std::int64_t WgmmaStore::bytes_of_staging() const {
   const WgmmaTiling& tiling = geometry_.tiling();
   if (tiling.stores_boxes()) return 2 * tiling.staged_boxes * box_bytes();
-  const bool nhwc = geometry_.problem().output.layout() == Layout::nhwc;
-  const std::int64_t rows = nhwc ? 2 * store_columns_ : kWarps * kStagedChannels;
+  const std::int64_t rows = stages_runs() ? kWarps * kStagedChannels : 2 * store_columns_;
   return staged_bytes_ * rows * staging_pitch_;
 }
 

@@ -38,6 +38,11 @@ class WgmmaStore {
   int staging_pitch() const { return staging_pitch_; }
   /// Floats before those of a run where its folded columns' sums of outputs before it are left.
   int staged_before() const { return staged_before_; }
+  /// Whether a warp stages runs of its channels, [channel][position]: NCHW, or folded columns, whose sums are added
+  /// there.
+  bool stages_runs() const;
+  /// Channels of a position that one instruction writes, where such runs are stored as NHWC.
+  int run_store_vector() const;
   /// Positions a consumer stages at a time (NHWC). Where boxes are stored, an equal part of a run; 0 if there is none.
   int store_columns() const { return store_columns_; }
   std::int64_t box_bytes() const { return std::int64_t{store_columns_} * staging_pitch_ * staged_bytes_; }
@@ -56,7 +61,7 @@ class WgmmaStore {
  private:
   bool can_store_bulk() const;
   bool can_store_planes() const;
-  int pitch_nchw() const;
+  int pitch_of_runs() const;
   int columns_nhwc() const;
   std::int64_t bytes_of_staging() const;
 

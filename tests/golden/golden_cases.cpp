@@ -174,6 +174,9 @@ const std::vector<GoldenCase>& golden_cases() {
     list.back().kind = transposes;
     add("wgmma_folded_columns", "input=8,64,256,256 weight=16,64,5,5 padding=2 bias activation=relu math=tf32",
         Family::wgmma, "constexpr int kFoldedColumns = 4;");
+    add("wgmma_folded_columns_nhwc",
+        "input=16,64,128,128 weight=3,64,7,7 padding=3 bias activation=relu dtype=bf16 layout=nhwc", Family::wgmma,
+        "for (int row = k + e; row < kHalfRows; row += kWarpK)");
     add("dgrad_wgmma_3x3", "input=8,128,512,1024 weight=64,128,3,3 operation=data_gradient math=tf32", Family::wgmma,
         "const int tap_of_w = kR * kS - 1 - (r * kS + s);");
     add("dgrad_wgmma_rows_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=data_gradient math=tf32",

@@ -586,14 +586,10 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const Eleme
       // column j belong to outputs j * kDilationW positions before. A warp stages them there, in its own part of
       // shared memory and without the positions between two rows of outputs: it writes the columns of its upper eight
       // rows and adds those of its lower eight. What a channel then has in several rows is added on the way to y.
-      // There it is one run that starts on a 32-byte sector, up to kAlignmentPadding - 1 outputs later: sectors that
-      // two instructions share are slow.
-      const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
-      // Runs at the ends of a plane may store vectors in part.
-      const bool inside = run_first + kWindow <= kPlane;
       const int k_first = warp % kWarpgroupWarps * kWarpK;
       Staged* const staged = staging + ((warp - kProducerWarps) * kStagingElements + kFoldHalo);
+      const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       Staged* const staged_row = staged +
           (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
                                            alignment_offset(plane_first + k_first + lane / kRowLanes % kWarpK));
@@ -651,7 +647,9 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const Eleme
         }
       }
       __syncwarp();
-      if (inside) {
+      // In y a channel is one run that starts on a 32-byte sector, up to kAlignmentPadding - 1 outputs later: sectors
+      // that two instructions share are slow. Runs at the ends of a plane may store vectors in part.
+      if (run_first + kWindow <= kPlane) {
         auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
                              (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll

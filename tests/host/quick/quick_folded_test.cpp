@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "codegen/wgmma/store.h"
 #include "host/quick/quick.h"
 
 namespace jitconv::test {
@@ -101,6 +102,43 @@ TEST(Quick, WgmmaFoldedLoads) {
            folded(2)},
           {"data gradient with a stride",
            "input=1,4,18,43 weight=20,4,3,5 stride=2 padding=1 operation=data_gradient math=tf32", 2, folded(2)},
+      });
+}
+
+// Channels of a position are neighbours in y, and one, two or more of a lane's are a store.
+TEST(Quick, WgmmaFoldedNhwc) {
+  const auto stores = [](int columns, int channels) {
+    return folded(columns, [channels](const WgmmaGeometry& geometry) {
+      return codegen::WgmmaStore(geometry).run_store_vector() == channels;
+    });
+  };
+  const auto pingpong = [](const WgmmaTiling& tiling) { return tiling.schedule == WgmmaTiling::Schedule::pingpong; };
+  const auto several = [](const WgmmaGeometry& geometry) { return geometry.row_ends() > 1; };
+  run("wgmma, folded columns, NHWC",
+      {
+          {"eight, odd channels", "input=2,16,9,37 weight=3,16,7,7 padding=3 bias dtype=bf16 layout=nhwc", 3,
+           stores(8, 1)},
+          {"eight, pairs", "input=2,16,9,37 weight=6,16,3,5 padding=2 residual dtype=f16 layout=nhwc", 3, stores(8, 2)},
+          {"four, a part of four", "input=2,8,9,37 weight=14,8,3,3 padding=1 bias math=tf32 layout=nhwc", 3,
+           stores(4, 2)},
+          {"four, all", "input=2,8,9,37 weight=12,8,3,3 padding=1 bias activation=relu math=tf32 layout=nhwc", 3,
+           stores(4, 4)},
+          {"two, eight halves", "input=2,16,9,37 weight=32,16,3,4 padding=1 dtype=bf16 layout=nhwc", 3, stores(2, 8)},
+          {"two, half of eight floats", "input=2,8,9,37 weight=24,8,3,3 padding=1 residual math=tf32 layout=nhwc", 3,
+           stores(2, 4)},
+          {"split operands", "input=2,16,9,37 weight=5,16,3,5 padding=2 bias layout=nhwc", 2, stores(8, 1)},
+          {"groups of odd channels", "input=2,32,9,37 weight=10,16,3,5 groups=2 padding=2 dtype=bf16 layout=nhwc", 2,
+           stores(8, 1)},
+          {"dilated", "input=1,16,9,60 weight=8,16,2,7 padding=1,6 dilation=1,2 dtype=f16 layout=nhwc", 3,
+           stores(8, 2)},
+          {"several rows end", "input=2,8,30,21 weight=8,8,3,3 padding=1 math=tf32 layout=nhwc", 3, folded(4, several)},
+          {"a plane of less than a run", "input=3,16,6,9 weight=4,16,3,3 padding=1 dtype=bf16 layout=nhwc", 2,
+           folded(4)},
+          {"in turns", "input=3,16,17,20 weight=16,16,3,3 padding=1 bias dtype=bf16 layout=nhwc", 3,
+           folded(4, pingpong), "sm_90a", 2},
+          {"of an NCHW input", "input=2,12,9,37 weight=8,12,3,5 padding=2 math=tf32 output_layout=nhwc", 2, folded(8)},
+          {"data gradient", "input=2,3,12,37 weight=24,3,5,5 padding=2 operation=data_gradient dtype=bf16 layout=nhwc",
+           3, folded(8)},
       });
 }
 

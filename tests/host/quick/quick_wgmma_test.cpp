@@ -104,6 +104,9 @@ TEST(Quick, WgmmaPhasePairs) {
     });
   };
   const Wanted any = pairs([](const WgmmaTiling&) { return true; });
+  const Wanted one_by_one = wgmma([](const WgmmaGeometry& geometry) {
+    return geometry.tiling().loads_pixels() && !geometry.pixels().loads_phase_pairs();
+  });
   const Wanted images = pairs([](const WgmmaTiling& tiling) { return tiling.tile.images > 1; });
   const Wanted resident = pairs([](const WgmmaTiling& tiling) { return tiling.keeps_weights(); });
   const Wanted teams = pairs([](const WgmmaTiling& tiling) { return tiling.producer.team_warps == 4; });
@@ -115,6 +118,8 @@ TEST(Quick, WgmmaPhasePairs) {
           {"an odd padding, split operands", "input=2,20,9,46 weight=72,20,3,3 stride=2 padding=1 bias", 2, any},
           {"an even padding", "input=2,33,8,40 weight=40,33,4,5 stride=2 padding=2 dtype=f16", 2, any},
           {"an even padding, floats", "input=2,11,8,40 weight=40,11,4,5 stride=2 padding=2 residual math=tf32", 2, any},
+          {"an odd padding on the left alone", "input=2,20,6,18 weight=24,20,1,2 stride=2 padding=0,0,1,0 dtype=bf16",
+           2, one_by_one},
           {"no padding, split operands", "input=2,20,8,40 weight=40,20,3,4 stride=2 residual", 2, any},
           {"columns that no tap meets", "input=2,20,8,40 weight=40,20,3,2 stride=1,2 dtype=f16", 2, any},
           {"rows longer than the filter reaches", "input=2,20,5,18 weight=24,20,1,2 stride=2 padding=0,1 dtype=bf16", 2,

@@ -31,6 +31,8 @@ add_sliced_k = File("templates/wgmma/add_sliced_k.cu.in", "wgmma_add_sliced_k")
 candidates = File("codegen/wgmma/candidates.cpp", "wgmma_candidates")
 phase_pairs = File("templates/wgmma/load_phase_pairs.cu.in", "wgmma_phase_pairs")
 pixels = File("codegen/wgmma/pixels.cpp", "wgmma_pixels")
+emit_folded = File("codegen/wgmma/emit_store_folded.cpp", "emit_wgmma_folded")
+folded_positions = File("templates/wgmma/store_folded_positions.cu.in", "wgmma_folded_positions")
 transpose = File("templates/transpose_input/kernel.cu.in", "transpose")
 transpose_pixels = File("templates/transpose_input/load_pixels.cu.in", "transpose_pixels")
 transpose_pairs = File("templates/transpose_input/load_pairs.cu.in", "transpose_pairs")
@@ -53,6 +55,16 @@ MUTANTS = [
     grid("padding_before_only", "std::max(before, behind)", "before", "taps behind a row find pixels of the next"),
     grid("pairs_in_two_rows", "loads_pairs_ ? round_up(shared, 2) : shared", "shared",
          "of two 16-bit pixels of a word, one lies in the next row"),
+    folded_positions("rows_not_added", "row += kWarpK)", "row += kHalfRows)", "filter columns are missing"),
+    folded_positions("other_channels_rows", "int row = k + e;", "int row = e;", "channels have the sums of others"),
+    folded_positions("of_the_first_image", "static_cast<long long>(tile.n) * kPlane + run_first", "run_first",
+                     "every image's outputs are stored in the first"),
+    folded_positions("channels_of_the_group_alone", "+ run_first) * (kGroups * kGroupK) +", "+ run_first) * kGroupK +",
+                     "groups' outputs are stored over each other"),
+    folded_positions("outputs_behind_the_plane", "kPlane - run_first < kWindow ? kPlane - run_first : kWindow", "kWindow",
+                     "the last run writes behind its image"),
+    store_plan("store_across_channels", "std::gcd(std::gcd(problem.k, problem.pixel_channels()),", "std::gcd(problem.pixel_channels(),",
+               "a store takes channels that a group has not"),
     grid("phase_pairs_in_odd_rows", "phases_ == 2 && columns.input % 2 == 0 &&", "phases_ == 2 &&",
          "words of two pixels are misaligned, or lie in two rows"),
     grid("phase_pairs_of_one_phase", "columns.stride == 2 && phases_ == 2 &&", "columns.stride == 2 &&",
@@ -335,7 +347,7 @@ MUTANTS = [
     stage_sums("lower_rows_not_added", "value[e] += staged_lane[output];", "value[e] += 0.0f;",
                "sums of half of the columns are lost"),
     staging("bias_twice", ', .bias_condition = "half == 0"', "", "with two columns, bias is added for both"),
-    emit_store("zeros_added", '"if (filter_column >= kS) continue;  // has no weights"', '"// adds zeros"',
+    emit_folded("zeros_added", '"if (filter_column >= kS) continue;  // has no weights"', '"// adds zeros"',
                "an infinite pixel makes NaN of outputs that do not meet it"),
     candidates("fold_reach_stored", ": window(tiling.tile.columns - fold_reach));", ": window(tiling.tile.columns));",
                "the last outputs of a run lack sums"),

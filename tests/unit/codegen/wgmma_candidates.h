@@ -147,7 +147,6 @@ inline ConvSpec for_stored_boxes(ConvSpec spec) {
 /// And in those that decide whether filter columns can be folded into rows.
 inline ConvSpec for_folds(ConvSpec spec) {
   spec = for_tensor_cores(spec);
-  spec.output_layout = Layout::nchw;
   spec.stride.w = 1;
   spec.weight.s = *rc::gen::inRange<std::int64_t>(2, 12);
   spec.weight.k = spec.groups * *rc::gen::inRange<std::int64_t>(1, 33);

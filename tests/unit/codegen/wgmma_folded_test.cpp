@@ -61,7 +61,13 @@ RC_GTEST_PROP(WgmmaFoldedProperty, AllChannelsHaveRows, ()) {
     const WgmmaGeometry g = one.geometry();
     const WgmmaStore store(g);
     RC_ASSERT(one.problem.k * t.tile.folded_columns <= 64 && g.tiles_k() == 1);
-    RC_ASSERT(one.problem.columns.stride == 1 && one.problem.output.layout() == Layout::nchw);
+    RC_ASSERT(one.problem.columns.stride == 1);
+    if (one.problem.output.layout() == Layout::nhwc) {
+      // What a lane writes of a position is aligned, and lies in one warp's channels.
+      const int vector = store.run_store_vector();
+      RC_ASSERT(16 / t.tile.folded_columns % vector == 0 && one.problem.k % vector == 0);
+      RC_ASSERT(one.problem.pixel_channels() % vector == 0 && vector * store.written_bytes() <= 16);
+    }
     RC_ASSERT(t.packs_weights() && t.split_k == 1 && t.tile.images == 0 && !store.stores_bulk());
     RC_ASSERT(store.staged_bytes() == 4);
     // Half as many columns would not have as few taps.
@@ -72,8 +78,7 @@ RC_GTEST_PROP(WgmmaFoldedProperty, AllChannelsHaveRows, ()) {
 
 TEST(WgmmaFolded, NothingIsFoldedWhereRowsAreFullOrColumnsApart) {
   for (const char* text : {"input=2,20,26,34 weight=33,20,3,3 math=tf32", "input=2,20,26,34 weight=16,20,3,1 math=tf32",
-                           "input=2,20,26,34 weight=16,20,3,3 stride=1,2 math=tf32",
-                           "input=2,20,26,34 weight=16,20,3,3 output_layout=nhwc math=tf32"})
+                           "input=2,20,26,34 weight=16,20,3,3 stride=1,2 math=tf32"})
     for (const WgmmaCandidate& one : wgmma_candidates(parse_spec(text)))
       EXPECT_FALSE(one.tiling.folds_columns()) << text;
 }
@@ -85,6 +90,7 @@ TEST(WgmmaFolded, IsChosenForFewOutputChannels) {
   } cases[] = {
       {"input=16,16,1024,1024 weight=128,16,5,3 padding=1 operation=data_gradient math=tf32", 4},
       {"input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 operation=data_gradient math=tf32", 2},
+      {"input=16,64,128,128 weight=3,64,7,7 padding=3 bias dtype=bf16 layout=nhwc", 8},
   };
   for (const auto& [spec, folded] : cases) {
     const ConvPlan plan = make_plan(parse_spec(spec), parse_target("sm_90a"));

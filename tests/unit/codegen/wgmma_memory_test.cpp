@@ -133,7 +133,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
     const WgmmaStore store(g);
-    if (problem.output.layout() != Layout::nhwc || t.stores_boxes()) continue;
+    if (store.stages_runs() || t.stores_boxes()) continue;
     const int bytes = store.staged_bytes(), pitch = store.staging_pitch();
     RC_ASSERT(store.store_columns() % 16 == 0 && store.store_columns() <= round_up(t.tile.columns, 16));
     RC_ASSERT(pitch >= 64);

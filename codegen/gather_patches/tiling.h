@@ -32,7 +32,7 @@ struct GatherPatchesTiling {
 };
 
 /// Whether patches are worth gathering: of few channels, of which a filter row makes an operand that is mostly zeros,
-/// where patches hardly overlap, as those of vision transformers. Not of data gradients, nor of groups.
+/// where patches overlap little, as those of vision transformers. Not of data gradients, nor of groups.
 bool can_gather_patches(const Problem& asked);
 
 /// The 1x1 convolution of the patches of x, or its weight gradient. Its weight is the same tensor. Its input is scratch

@@ -1,5 +1,5 @@
-// What wgmma and wgmma_rows share of a store to NCHW: a warp's rows of sums are channels, which it stages in shared
-// memory and reads again as vectors of neighbouring outputs.
+// What wgmma and wgmma_rows share of a store of runs: a warp's rows of sums are channels, which it stages in shared
+// memory and, to NCHW, reads again as vectors of neighbouring outputs.
 #pragma once
 
 #include <string>

@@ -52,9 +52,8 @@ void add_load_constants(Constants& constants, const WgmmaGeometry& geometry);
 /// Arrivals at the barrier of a step that comes as it lies in x.
 std::string_view copied_arrivals(const WgmmaGeometry& geometry);
 
-/// Lines for stores that read what no position has staged: vectors that are stored in part, sums beside a run.
+/// A line for stores that read what no position has staged.
 inline constexpr std::string_view kClearStaging =
-    "// A vector that is stored in part is read whole.\n"
     "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};";
 
 /// Holes of kernel.cu.in that concern the store.

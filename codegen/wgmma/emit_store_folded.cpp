@@ -45,13 +45,6 @@ std::string store_positions(const WgmmaGeometry& geometry) {
 
 }  // namespace
 
-std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {
-  if (geometry.row_ends() == 0) return {};
-  const std::string first = fmt::format("run_first % kQ + accumulator_column(lane){}", before);
-  return fmt::format("const int column_first = {};",
-                     geometry.row_ends() == 1 ? first : fmt::format("opaque({})", first));
-}
-
 std::string store_folded(const WgmmaGeometry& geometry, const FoldedStore& where) {
   const bool zeros = geometry.fold().groups() < geometry.tiling().tile.folded_columns;
   return fill_template(embedded_text("wgmma/store_folded.cu.in"),
@@ -63,16 +56,17 @@ std::string store_folded(const WgmmaGeometry& geometry, const FoldedStore& where
 }
 
 Holes store_folded_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {
-  return {{"staged", "float"},
-          {"boxes", ""},
-          {"store_functions", ""},
-          {"clear_staging", std::string(kClearStaging)},
-          {"read_staged", ""},
-          {"channel_values", channel_values},
-          {"await_stores", ""},
-          {"store", store_folded(geometry, {.staged_row = "Staged* const staged_row = staged + (lane_row(lane) * "
-                                                          "kStagingPitch + accumulator_column(lane));",
-                                            .store = store_positions(geometry)})}};
+  return {
+      {"staged", "float"},
+      {"boxes", ""},
+      {"store_functions", ""},
+      {"clear_staging", "// Sums beside a run are added to what no column has written.\n" + std::string(kClearStaging)},
+      {"read_staged", ""},
+      {"channel_values", channel_values},
+      {"await_stores", ""},
+      {"store", store_folded(geometry, {.staged_row = "Staged* const staged_row = staged + (lane_row(lane) * "
+                                                      "kStagingPitch + accumulator_column(lane));",
+                                        .store = store_positions(geometry)})}};
 }
 
 }  // namespace jitconv::codegen

@@ -254,6 +254,13 @@ std::string where_stored(const WgmmaGeometry& geometry) {
   return tiling.split_k > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
 }
 
+std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {
+  if (geometry.row_ends() == 0) return {};
+  const std::string first = fmt::format("run_first % kQ + accumulator_column(lane){}", before);
+  return fmt::format("const int column_first = {};",
+                     geometry.row_ends() == 1 ? first : fmt::format("opaque({})", first));
+}
+
 StagedEpilogue epilogue_parts(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.split_k > 1) return {};
@@ -306,7 +313,8 @@ Holes store_holes(const WgmmaGeometry& geometry) {
       {"staged", narrow ? "Element" : "float"},
       {"boxes", ""},
       {"store_functions", images || pixels ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
-      {"clear_staging", planes || pixels ? "" : std::string(kClearStaging)},
+      {"clear_staging",
+       planes || pixels ? "" : "// A vector that is stored in part is read whole.\n" + std::string(kClearStaging)},
       {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
       {"channel_values", channel_bias(geometry)},
       {"store", pixels                   ? store_pixels(geometry)

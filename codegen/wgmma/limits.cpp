@@ -99,10 +99,12 @@ bool can_take_transposed_weights(const WgmmaGeometry& geometry) {
 bool can_fold_columns(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling::Tile& tile = geometry.tiling().tile;
-  const bool nchw = problem.output.layout() == Layout::nchw;
-  return problem.columns.stride == 1 && (nchw || problem.output.type == problem.input.type) && tile.images == 0 &&
-         problem.joined_groups == 1 && !problem.phases.stores_pixels && tile.channels == 64 &&
-         problem.k * tile.folded_columns <= tile.channels &&
+  // A run's offsets in an NHWC y have 32 bits.
+  const bool stored =
+      problem.output.layout() == Layout::nchw ||
+      (problem.output.type == problem.input.type && problem.output_channels() <= INT32_MAX / tile.columns);
+  return problem.columns.stride == 1 && stored && tile.images == 0 && problem.joined_groups == 1 &&
+         !problem.phases.stores_pixels && tile.channels == 64 && problem.k * tile.folded_columns <= tile.channels &&
          2 * problem.columns.taps > tile.folded_columns &&  // half as many would do
          geometry.fold_reach() < geometry.pitch();          // sums are of outputs in the row before, at most
 }

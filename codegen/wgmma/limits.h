@@ -33,7 +33,7 @@ bool can_take_unpacked_weights(const WgmmaGeometry& geometry);
 /// Those of a data gradient that has no stride.
 bool can_take_transposed_weights(const WgmmaGeometry& geometry);
 
-/// Whether the tile may fold its columns: threads store runs of NCHW planes, and all channels have rows.
+/// Whether the tile may fold its columns: threads store runs, in NHWC of the input's type, and all channels have rows.
 bool can_fold_columns(const WgmmaGeometry& geometry);
 
 /// Whether consumers can add their sums where outputs are staged, and each has a step of every tile.

@@ -31,7 +31,7 @@ class WgmmaPixels {
   std::int64_t input_bytes() const { return input_bytes_; }  ///< of all runs
 
   // Loaded by threads.
-  /// Whether a lane loads a pixel of either phase at a time: PixelGrid::has_phase_pairs().
+  /// Whether a lane loads a pixel of each phase at a time: PixelGrid::has_phase_pairs().
   bool loads_phase_pairs() const { return loads_phase_pairs_; }
   /// Loads of a warp of a run's pixels, and those of each phase.
   std::int64_t load_items() const { return load_items_; }

@@ -82,8 +82,7 @@ bool WgmmaStore::stages_runs() const {
 int WgmmaStore::run_store_vector() const {
   const Problem& problem = geometry_.problem();
   const std::int64_t warp_channels = 16 / geometry_.tiling().tile.folded_columns;
-  return static_cast<int>(
-      std::gcd(std::gcd(problem.k, problem.pixel_channels()), std::min(warp_channels, 16 / written_bytes_)));
+  return static_cast<int>(std::gcd(problem.k, std::min(warp_channels, 16 / written_bytes_)));
 }
 
 int WgmmaStore::pitch_of_runs() const {

@@ -16,14 +16,15 @@ class WgmmaStore {
   /// Works out what all stores need; `geometry` must outlive the object.
   explicit WgmmaStore(const WgmmaGeometry& geometry);
 
-  static constexpr int kStagedChannels = 8;  ///< of a warp at a time (NCHW)
+  static constexpr int kStagedChannels = 8;  ///< of a warp at a time, where stages_runs()
   /// Elements before the first that a run stores: its first vectors are stored in part.
   int lead() const { return lead_; }
   /// Whether a tile writes sums, as floats whatever the operands: those of a split, or of phases (phases.h).
   bool stores_sums() const { return stores_sums_; }
   /// Bytes of an output where a tile writes it: in y, or among sums.
   std::int64_t written_bytes() const { return written_bytes_; }
-  /// Bytes of a staged output: of its own type, or of a float if it is a sum of a split or a residual is added to it.
+  /// Bytes of a staged output: of its own type, or of a float if it is a sum of a split or of folded columns, or a
+  /// residual is added to it.
   int staged_bytes() const { return staged_bytes_; }
   /// Whether TMA stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
@@ -33,8 +34,7 @@ class WgmmaStore {
   bool stores_planes() const { return stores_planes_; }
   bool uses_tma() const { return stores_bulk_ || stores_planes_; }  ///< NCHW
   /// Staged outputs of a channel's row while it is staged for its store, such that lanes have few bank conflicts. Of
-  /// planes, a channel's share of what a warp stages. NHWC:
-  /// of a position's 64 channels.
+  /// planes, a channel's share of what a warp stages. Where not stages_runs(): of a position's 64 channels.
   int staging_pitch() const { return staging_pitch_; }
   /// Floats before those of a run where its folded columns' sums of outputs before it are left.
   int staged_before() const { return staged_before_; }
@@ -43,7 +43,8 @@ class WgmmaStore {
   bool stages_runs() const;
   /// Channels of a position that one instruction writes, where such runs are stored as NHWC.
   int run_store_vector() const;
-  /// Positions a consumer stages at a time (NHWC). Where boxes are stored, an equal part of a run; 0 if there is none.
+  /// Positions a consumer stages at a time (NHWC). Where boxes are stored, an equal part of a run. 0 if there is none,
+  /// or where stages_runs().
   int store_columns() const { return store_columns_; }
   std::int64_t box_bytes() const { return std::int64_t{store_columns_} * staging_pitch_ * staged_bytes_; }
   std::int64_t staging_bytes() const { return staging_bytes_; }  ///< of shared memory

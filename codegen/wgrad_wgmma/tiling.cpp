@@ -14,8 +14,8 @@ bool joins_images(const WgradWgmmaTiling& tiling, const Problem& asked) {
   return tiling.packs_x && (tiling.packs_dy || asked.output.layout() == Layout::nhwc);
 }
 
-/// Whether x is a dense tensor, and not a view of one that leaves out what a stride skips. Such a view may be x, but
-/// not dy, whose pixels are taken to be neighbours.
+/// Whether x is a dense tensor, and neither a view of one that leaves out what a stride skips nor patches that end
+/// inside 16 bytes. Such a view may be x, but not dy, whose pixels are taken to be neighbours.
 bool has_every_pixel(const Problem& problem) {
   const View& x = problem.input;
   const std::int64_t rows = problem.rows.input, columns = problem.columns.input;

@@ -418,7 +418,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c64h128w128_k3_7x7_pad3x3_bias_relu(const __gri
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
-  // A vector that is stored in part is read whole.
+  // Sums beside a run are added to what no column has written.
   for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 

@@ -437,7 +437,7 @@ __device__ __forceinline__ int alignment_offset(int plane) {
 
 
 // Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are neighbours in a row of
-// x and load two pixels at a time, one of either phase, from an even column on: rows are even, so a pair lies wholly
+// x and load two pixels at a time, one of each phase, from an even column on: rows are even, so a pair lies wholly
 // inside or outside of one. kLoadBatch pairs of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {

@@ -137,6 +137,9 @@ TEST(Quick, WgmmaFoldedNhwc) {
           {"in turns", "input=3,16,17,20 weight=16,16,3,3 padding=1 bias dtype=bf16 layout=nhwc", 3,
            folded(4, pingpong), "sm_90a", 2},
           {"of an NCHW input", "input=2,12,9,37 weight=8,12,3,5 padding=2 math=tf32 output_layout=nhwc", 2, folded(8)},
+          {"data gradient with a stride",
+           "input=1,4,18,43 weight=24,4,3,5 stride=2 padding=1 operation=data_gradient math=tf32 layout=nhwc", 2,
+           folded(2)},
           {"data gradient", "input=2,3,12,37 weight=24,3,5,5 padding=2 operation=data_gradient dtype=bf16 layout=nhwc",
            3, folded(8)},
       });

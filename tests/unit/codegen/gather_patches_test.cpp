@@ -50,12 +50,14 @@ TEST(GatherPatches, LoadsNeighboursThatLieInOneRowOfX) {
 TEST(GatherPatches, ServesFewChannelsThatOverlapLittle) {
   EXPECT_FALSE(gathered(parse_spec("input=2,3,224,224 weight=64,3,16,16 stride=16 math=tf32")).empty());
   EXPECT_FALSE(gathered(parse_spec("input=2,16,32,32 weight=64,16,2,2 stride=2 dtype=bf16")).empty());
-  for (const char* text : {"input=2,17,32,32 weight=64,17,2,2 stride=2 math=tf32",          // many channels
-                           "input=2,6,32,32 weight=64,3,2,2 stride=2 groups=2 math=tf32",   // groups
-                           "input=2,3,32,32 weight=64,3,1,1 stride=2 math=tf32",            // one tap
-                           "input=2,3,64,64 weight=64,3,7,7 stride=3 padding=3 math=tf32",  // each pixel five times
-                           "input=64,8,1024,1024 weight=64,8,2,2 stride=2 math=tf32",       // much memory
-                           "input=2,64,31,31 weight=8,64,2,2 operation=data_gradient math=tf32"})
+  for (const char* text :
+       {"input=2,17,32,32 weight=64,17,2,2 stride=2 math=tf32",           // many channels
+        "input=2,6,32,32 weight=64,3,2,2 stride=2 groups=2 math=tf32",    // groups
+        "input=2,3,32,32 weight=64,3,1,1 stride=2 math=tf32",             // one tap
+        "input=2,3,64,64 weight=64,3,7,7 stride=3 padding=3 math=tf32",   // each pixel five times
+        "input=64,8,1024,1024 weight=64,8,2,2 stride=2 math=tf32",        // much memory
+        "input=1,1,60000,60000 weight=768,1,16,16 stride=96 dtype=bf16",  // an image of 2^31 elements
+        "input=2,64,31,31 weight=8,64,2,2 operation=data_gradient math=tf32"})
     EXPECT_TRUE(gathered(parse_spec(text)).empty()) << text;
 }
 

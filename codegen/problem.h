@@ -14,6 +14,10 @@
 
 namespace jitconv::codegen {
 
+/// Bytes of the input's pixels in another order, at most, that a kernel before the convolution makes: a workspace that
+/// nobody minds.
+inline constexpr std::int64_t kMostPreparedBytes = 256 << 20;
+
 /// What a kernel's parameter points to: one of the caller's tensors or a region of the workspace. Region i of a plan is
 /// scratch_tensor(i).
 enum class Tensor : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, saved, scratch };

@@ -9,7 +9,6 @@ namespace jitconv::codegen {
 
 bool can_gather_patches(const Problem& asked) {
   constexpr std::int64_t kMostChannels = 16, kMostOverlap = 4;
-  constexpr std::int64_t kMostBytes = 256 << 20;  // a workspace that nobody minds
   if (asked.groups > 1 || asked.c > kMostChannels || asked.taps() == 1 || asked.asked_weight || asked.is_upsampled())
     return false;
   // Offsets inside an image have 32 bits, also those of rows behind the last, which are computed and not read.
@@ -18,7 +17,7 @@ bool can_gather_patches(const Problem& asked) {
   if (std::max(asked.rows.input, rows) > INT32_MAX / (asked.c * std::max(asked.columns.input, columns))) return false;
   const GatherPatchesTiling tiling = gather_patches_tiling(asked);
   const std::int64_t bytes = tiling.all_rows(asked) * GatherPatchesTiling::kRowBytes;
-  return tiling.patch_rows() > 1 && bytes <= kMostBytes &&
+  return tiling.patch_rows() > 1 && bytes <= kMostPreparedBytes &&
          bytes <= kMostOverlap * asked.input_elements() * asked.input.element_bytes();
 }
 

@@ -22,7 +22,6 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes = 4;
-constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
 constexpr std::int64_t kWideFilter = 16;
@@ -57,8 +56,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
   return PackWeightsTiling::obstacle(problem);
 }
 
-/// What a kernel before the convolution does to make operand rows of the input.
-enum class Preparation : std::uint8_t { none, transposition, gathering };
+using Preparation = WgmmaTiling::Preparation;
 
 class Search {
  public:
@@ -95,8 +93,7 @@ class Search {
         WgmmaTiling tiling;
         tiling.schedule = schedule;
         tiling.tile.channels = channels;
-        tiling.transposes_input = preparation_ == Preparation::transposition;
-        tiling.gathers_patches = preparation_ == Preparation::gathering;
+        tiling.preparation = preparation_;
         tiling.stores_pixels = problem_.phases.stores_pixels;
         tiling.joins_groups = static_cast<int>(problem_.joined_groups);
         if (splits) tiling.promotion_interval = longest_promotion_interval(problem_.c * problem_.taps());
@@ -338,7 +335,7 @@ void add_transposed_candidates(const Problem& problem, const Target& target, Can
   if (problem.input.layout() == Layout::nhwc) return;
   const Problem transposed = transposed_problem(problem);
   if (TransposeInputTiling::pixel_slices(transposed) == 1 ||
-      TransposeInputTiling::transposed_bytes(transposed) > kMostTransposedBytes)
+      TransposeInputTiling::transposed_bytes(transposed) > kMostPreparedBytes)
     return;
   Search(transposed, target, into, problem, Preparation::transposition).run();
 }

@@ -21,9 +21,9 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   const View::Strides& in = problem.input.stride;
   Constants c;
   add_problem_constants(c, problem,
-                        tiling.gathers_patches    ? "patches"
-                        : tiling.transposes_input ? "transposed_x"
-                                                  : "x");
+                        tiling.gathers_patches()    ? "patches"
+                        : tiling.transposes_input() ? "transposed_x"
+                                                    : "x");
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group");
   c.add("kGroupK", problem.k).add("kPlane", problem.output_plane(), "P * Q");
   if (!geometry.reads_operand_rows())

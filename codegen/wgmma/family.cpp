@@ -38,15 +38,15 @@ void add_passes(ConvPlan& plan) {
   const auto tiling = std::get<WgmmaTiling>(plan.convolution().tiling);
   const Problem asked = plan.convolution().problem;
   // Weights of patches are packed as those of the 1x1 convolution.
-  if (tiling.gathers_patches) plan.convolution().problem = patch_problem(asked);
-  const Problem convolved = tiling.transposes_input ? transposed_problem(asked) : plan.convolution().problem;
+  if (tiling.gathers_patches()) plan.convolution().problem = patch_problem(asked);
+  const Problem convolved = tiling.transposes_input() ? transposed_problem(asked) : plan.convolution().problem;
   const WgmmaGeometry geometry(convolved, tiling);
   // Regions in the order of their use by callers who pack weights themselves: theirs comes first.
   if (tiling.packs_weights()) add_weight_packing(plan, packed_layout(geometry));
   if (tiling.split_k > 1)
     add_reduction(plan, tiling.split_k, WgmmaStore(geometry).partial_sum_stride(), Relu::instruction);
-  if (tiling.transposes_input) add_input_transposition(plan);
-  if (tiling.gathers_patches) add_patch_gathering(plan, asked);
+  if (tiling.transposes_input()) add_input_transposition(plan);
+  if (tiling.gathers_patches()) add_patch_gathering(plan, asked);
 }
 
 std::string loading(const WgmmaGeometry& geometry) {
@@ -64,9 +64,9 @@ std::string loading(const WgmmaGeometry& geometry) {
       return "as boxes of planes, an MN-major operand, by TMA";
     case WgmmaTiling::Pixels::im2col:
       return fmt::format("{}as operand rows, by TMA in im2col mode",
-                         geometry.tiling().gathers_patches    ? "patches, gathered before, "
-                         : geometry.tiling().transposes_input ? "transposed before, "
-                                                              : "");
+                         geometry.tiling().gathers_patches()    ? "patches, gathered before, "
+                         : geometry.tiling().transposes_input() ? "transposed before, "
+                                                                : "");
   }
   return {};
 }
@@ -142,9 +142,9 @@ std::vector<int> body(const KernelPlan& kernel) {
           static_cast<int>(t.producer.pixels),
           t.producer.copies_ahead,
           static_cast<int>(t.weights),
-          t.gathers_patches    ? 2
-          : t.transposes_input ? 1
-                               : 0,
+          t.gathers_patches()    ? 2
+          : t.transposes_input() ? 1
+                                 : 0,
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
           t.promotion_interval,

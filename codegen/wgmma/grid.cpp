@@ -75,17 +75,22 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
   pitch_ = loads_pairs_ ? round_up(shared, 2) : shared;
   // Behind an odd padding a pair's second pixel belongs to the position behind its first. That of a row's last position
   // must lie outside of x, as the first pixel of the row below does.
-  has_phase_pairs_ = nchw && columns.stride == 2 && phases_ == 2 && columns.input % 2 == 0 &&
+  has_phase_pairs_ = problem.input.element_bytes() == 2 && nchw && columns.stride == 2 && phases_ == 2 &&
+                     columns.input % 2 == 0 &&
                      (columns.pad % 2 == 0 || pitch_ * columns.stride >= columns.input + columns.pad);
   sector_elements_ = problem.output.layout() == Layout::nhwc || problem.phases.stores_pixels
                          ? 1
                          : static_cast<int>(32 / problem.output.element_bytes());
   alignment_outputs_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
   if (problem.phases.stores_pixels) count_met_taps();
+  // Of NHWC outputs, only sums of folded columns are staged in runs.
+  const bool nhwc = problem.output.layout() == Layout::nhwc;
+  if (nhwc && 2 * problem.k > 64) return;
   for (const int bytes : {2, 4})
     for (const bool sector_runs : {false, true})
-      more_vectors_[place(bytes, sector_runs)] =
-          vectors_to_fewest_conflicts(bytes, sector_runs ? plane_ % sector_elements_ : 0, sector_elements_);
+      if (!nhwc || (bytes == 4 && !sector_runs))
+        more_vectors_[place(bytes, sector_runs)] =
+            vectors_to_fewest_conflicts(bytes, sector_runs ? plane_ % sector_elements_ : 0, sector_elements_);
 }
 
 int PixelGrid::row_ends(std::int64_t window) const {

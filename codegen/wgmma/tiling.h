@@ -68,11 +68,13 @@ struct WgmmaTiling {
   /// Boxes of a consumer's outputs that are staged, or on their way to y, at a time, if TMA stores them (NHWC);
   /// 0: threads do, or TMA stores runs or planes (NCHW).
   int staged_boxes = 0;
-  /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
-  bool transposes_input = false;
-  /// A kernel before the convolution gathers what outputs meet of the input (gather_patches/). What remains is a 1x1
-  /// convolution of patches, which im2col can bring.
-  bool gathers_patches = false;
+  /// What a kernel before the convolution makes of the input, so that im2col can bring it.
+  enum class Preparation : std::uint8_t {
+    none,
+    transposition,  ///< to NHWC (transpose_input/)
+    gathering,      ///< what outputs meet of it (gather_patches/): what remains is a 1x1 convolution of patches
+  };
+  Preparation preparation = Preparation::none;
   bool stores_pixels = false;  ///< of a strided data gradient: Phases::stores_pixels
   int joins_groups = 1;        ///< that a group of the kernel's problem is made of: join_groups()
   int split_k = 1;             ///< blocks that share the reduction of a tile, each a range of steps
@@ -97,6 +99,8 @@ struct WgmmaTiling {
   bool uses_planes() const { return producer.pixels == Pixels::planes; }
   /// What TMA brings is an operand, which no thread touches.
   bool copies_operands() const { return uses_im2col() || uses_planes(); }
+  bool transposes_input() const { return preparation == Preparation::transposition; }
+  bool gathers_patches() const { return preparation == Preparation::gathering; }
   bool stores_boxes() const { return staged_boxes > 0; }
   bool folds_columns() const { return tile.folded_columns > 1; }
   bool splits_operands() const { return promotion_interval > 0; }

@@ -112,15 +112,8 @@ Probe loads(const ElementType& type) {
   }
   probe.in_words = 5;
   probe.out_words = 4;
-  probe.functions.push_back(file + ": load_pair_if");
-  if (words) {
-    probe.body +=
-        "  Element pair[4];\n"
-        "  load_pair_if<-2>(source, valid, pair[0], pair[1]);\n"
-        "  load_pair_if<0>(source, valid, pair[2], pair[3]);\n"
-        "  for (int i = 0; i < 4; ++i) out[4 + i] = __float_as_uint(pair[i]);\n";
-    probe.out_words = 8;
-  } else {
+  if (!words) {
+    probe.functions.push_back(file + ": load_pair_if");
     probe.body +=
         "  out[4] = load_pair_if<-2>(source, valid);\n"
         "  out[5] = load_pair_if<2>(source, valid);\n";

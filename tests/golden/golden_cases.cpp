@@ -17,11 +17,11 @@ const std::vector<GoldenCase>& golden_cases() {
     };
     const auto transposes = [](const codegen::ConvPlan& plan) {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
-      return wgmma != nullptr && wgmma->transposes_input;
+      return wgmma != nullptr && wgmma->transposes_input();
     };
     const auto reads_nchw = [](const codegen::ConvPlan& plan) {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
-      return wgmma != nullptr && !wgmma->transposes_input;
+      return wgmma != nullptr && !wgmma->transposes_input();
     };
     const auto brings_operands = [](const codegen::ConvPlan& plan) {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
@@ -29,7 +29,8 @@ const std::vector<GoldenCase>& golden_cases() {
     };
     const auto takes_weights_as_they_lie = [](const codegen::ConvPlan& plan) {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
-      return wgmma != nullptr && wgmma->weights == codegen::WgmmaTiling::Weights::unpacked && !wgmma->transposes_input;
+      return wgmma != nullptr && wgmma->weights == codegen::WgmmaTiling::Weights::unpacked &&
+             !wgmma->transposes_input();
     };
     const auto is_pointwise = [](const codegen::ConvPlan& plan) { return plan.family() == Family::pointwise; };
     add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias math=ieee",
@@ -104,7 +105,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
         Family::wgmma, "constexpr int kGroups = 4;");
     list.back().kind = reads_nchw;
-    add("wgmma_phase_pairs", "input=8,128,96,128 weight=256,128,3,3 stride=2 padding=1 bias math=tf32", Family::wgmma,
+    add("wgmma_phase_pairs", "input=8,128,96,128 weight=256,128,3,3 stride=2 padding=1 bias dtype=bf16", Family::wgmma,
         "constexpr int kOdd = kPadLeft % 2");
     list.back().kind = reads_nchw;
     add("wgmma_nhwc_bf16_bias_relu",

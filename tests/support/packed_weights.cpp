@@ -27,7 +27,7 @@ std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target
   for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
     if (tiling == nullptr || !tiling->packs_weights() || (tiling->split_k > 1) != split) continue;
-    if (tiling->transposes_input != transposes) continue;
+    if (tiling->transposes_input() != transposes) continue;
     if (!smallest || tools::executed_multiply_adds(plan) < tools::executed_multiply_adds(*smallest))
       smallest = std::move(plan);
   }

@@ -41,8 +41,8 @@ Form form_of(const codegen::ConvPlan& plan) {
   const codegen::WgmmaStore store(geometry);
   const bool floats = plan.spec.dtype == DataType::f32;
   const int storing = tiling->stores_boxes() ? 2 : store.stores_bulk() ? 1 : store.stores_planes() ? 3 : 0;
-  if (tiling->transposes_input || tiling->gathers_patches)
-    return {images, tiling->transposes_input ? -1 : -2, tiling->packs_weights() ? 1 : 0, storing == 3 ? 1 : 0};
+  if (tiling->transposes_input() || tiling->gathers_patches())
+    return {images, tiling->transposes_input() ? -1 : -2, tiling->packs_weights() ? 1 : 0, storing == 3 ? 1 : 0};
   const int im2col = tiling->uses_planes() ? -1 : !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
   return {images,
           tiling->pipeline.filter_rows,

@@ -31,7 +31,7 @@ std::string_view name_of(WgmmaTiling::Pixels pixels) {
 std::string joined_kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<WgmmaTiling>();
   if (tiling == nullptr || tiling->joins_groups == 1) return {};
-  return fmt::format("{}{}, {}{}{}{}{}", tiling->transposes_input ? "transposed, " : "",
+  return fmt::format("{}{}, {}{}{}{}{}", tiling->transposes_input() ? "transposed, " : "",
                      name_of(tiling->producer.pixels), tiling->keeps_weights() ? "resident" : "packed",
                      tiling->pipeline.filter_rows > 1 ? ", all filter rows" : "",
                      tiling->tile.channels == 128 ? ", 128 channels" : "", tiling->split_k > 1 ? ", split-K" : "",

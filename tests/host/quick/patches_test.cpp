@@ -15,7 +15,7 @@ namespace {
 
 std::string patches_kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<codegen::WgmmaTiling>();
-  if (tiling == nullptr || !tiling->gathers_patches) return {};
+  if (tiling == nullptr || !tiling->gathers_patches()) return {};
   const codegen::KernelPlan& pass = plan.kernels[tiling->packs_weights() ? 1 : 0];
   const auto& gathering = std::get<codegen::GatherPatchesTiling>(pass.tiling);
   return fmt::format("{} at a time, {}{}{}", gathering.load_elements(),

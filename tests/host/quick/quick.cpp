@@ -69,7 +69,7 @@ Wanted family(codegen::Family wanted) {
 Wanted wgmma(std::function<bool(const codegen::WgmmaGeometry&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
-    return tiling != nullptr && !tiling->transposes_input &&
+    return tiling != nullptr && !tiling->transposes_input() &&
            wanted(codegen::WgmmaGeometry(plan.convolution().problem, *tiling));
   };
 }
@@ -77,7 +77,7 @@ Wanted wgmma(std::function<bool(const codegen::WgmmaGeometry&)> wanted) {
 Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
-    return tiling != nullptr && tiling->transposes_input && wanted(*tiling);
+    return tiling != nullptr && tiling->transposes_input() && wanted(*tiling);
   };
 }
 

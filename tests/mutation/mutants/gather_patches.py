@@ -45,7 +45,7 @@ MUTANTS = [
     tiling("of_groups", "if (asked.groups > 1 || asked.c > kMostChannels", "if (asked.c > kMostChannels",
            "groups have each other's pixels"),
     family("weights_of_the_filter",
-           "if (tiling.gathers_patches) plan.convolution().problem = patch_problem(asked);", "",
+           "if (tiling.gathers_patches()) plan.convolution().problem = patch_problem(asked);", "",
            "weights are packed for a filter with taps"),
     gradient_family("not_awaited", "plan.convolution().starts_early = false;", "",
                     "a weight gradient reads patches that are not there yet"),

@@ -147,7 +147,7 @@ constexpr const char* kTensorCores =
 TEST(ActivationGradient, ComesBehindThePackingAndBeforeTheTransposition) {
   const ConvPlan plan = plan_that(kTensorCores, [](const ConvPlan& one) {
     const auto* t = one.tiling<WgmmaTiling>();
-    return t != nullptr && t->packs_weights() && t->transposes_input && t->split_k == 1;
+    return t != nullptr && t->packs_weights() && t->transposes_input() && t->split_k == 1;
   });
   EXPECT_EQ(kernels_of(plan),
             "pack_weights(w >packed_w) activation_gradient(dy saved >dz) transpose_input(dz >transposed_x) "

@@ -213,10 +213,10 @@ TEST(WgmmaPrice, TransposesPlanesOfNoWholeVectors) {
   const auto tiling_of = [](const char* text) {
     return *make_plan(parse_spec(text), parse_target("sm_90a")).tiling<WgmmaTiling>();
   };
-  EXPECT_TRUE(tiling_of("input=128,768,6,6 weight=1536,768,1,1 dtype=bf16 bias").transposes_input);
-  EXPECT_TRUE(tiling_of("input=32,512,14,14 weight=1024,512,1,1 dtype=bf16").transposes_input);
-  EXPECT_FALSE(tiling_of("input=32,512,14,14 weight=1024,512,1,1").transposes_input);
-  EXPECT_FALSE(tiling_of("input=8,1024,14,14 weight=512,1024,1,1").transposes_input);
+  EXPECT_TRUE(tiling_of("input=128,768,6,6 weight=1536,768,1,1 dtype=bf16 bias").transposes_input());
+  EXPECT_TRUE(tiling_of("input=32,512,14,14 weight=1024,512,1,1 dtype=bf16").transposes_input());
+  EXPECT_FALSE(tiling_of("input=32,512,14,14 weight=1024,512,1,1").transposes_input());
+  EXPECT_FALSE(tiling_of("input=8,1024,14,14 weight=512,1024,1,1").transposes_input());
 }
 
 // Measured, microseconds: the slowest of 28 candidates, which loaded vectors and split them one at a time, 234, or

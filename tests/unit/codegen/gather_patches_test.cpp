@@ -22,7 +22,7 @@ using test::WgmmaCandidate;
 
 std::vector<WgmmaCandidate> gathered(const ConvSpec& spec) {
   std::vector<WgmmaCandidate> all = test::wgmma_candidates(spec);
-  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.gathers_patches; });
+  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.gathers_patches(); });
   return all;
 }
 
@@ -68,7 +68,7 @@ TEST(GatherPatches, IsChosenForPatchEmbeddings) {
                   parse_target("sm_90a"));
     const auto* tiling = plan.tiling<WgmmaTiling>();
     ASSERT_NE(tiling, nullptr) << text;
-    EXPECT_TRUE(tiling->gathers_patches) << text;
+    EXPECT_TRUE(tiling->gathers_patches()) << text;
     EXPECT_NE(to_string(plan).find("patches, gathered before"), std::string::npos) << text;
   }
 }

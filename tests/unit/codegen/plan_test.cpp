@@ -182,7 +182,7 @@ void expect_kernels(const ConvPlan& plan, const std::vector<ExpectedKernel>& exp
 constexpr const char* kFilter = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32 bias residual";
 TEST(Passes, PackWeightsBeforeTheConvolution) {
   const ConvPlan plan = wgmma_plan(
-      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && !t.transposes_input && t.split_k == 1; });
+      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && !t.transposes_input() && t.split_k == 1; });
   expect_kernels(plan, {{Family::pack_weights, "w >packed_w"}, {Family::wgmma, "x packed_w bias residual >y"}},
                  {"packed_w"});
   // The pass is of the convolution that was asked for, which finds its weights elsewhere.
@@ -195,7 +195,7 @@ TEST(Passes, PackWeightsBeforeTheConvolution) {
 
 TEST(Passes, TransposeTheInputBeforeTheConvolution) {
   const ConvPlan plan = wgmma_plan(test::kStridedPointwise, [](const WgmmaTiling& t) {
-    return !t.packs_weights() && t.transposes_input && t.split_k == 1;
+    return !t.packs_weights() && t.transposes_input() && t.split_k == 1;
   });
   expect_kernels(plan, {{Family::transpose_input, "x >transposed_x"}, {Family::wgmma, "transposed_x w >y"}},
                  {"transposed_x"});
@@ -207,7 +207,7 @@ TEST(Passes, TransposeTheInputBeforeTheConvolution) {
 
 TEST(Passes, PackThenTranspose) {
   const ConvPlan plan = wgmma_plan(
-      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && t.transposes_input && t.split_k == 1; });
+      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && t.transposes_input() && t.split_k == 1; });
   expect_kernels(plan,
                  {{Family::pack_weights, "w >packed_w"},
                   {Family::transpose_input, "x >transposed_x"},
@@ -219,7 +219,7 @@ TEST(Passes, PackThenTranspose) {
 
 TEST(Passes, AddPartialSumsBehindTheConvolution) {
   const ConvPlan plan = wgmma_plan(test::kStridedPointwise, [](const WgmmaTiling& t) {
-    return !t.packs_weights() && !t.transposes_input && t.split_k > 1;
+    return !t.packs_weights() && !t.transposes_input() && t.split_k > 1;
   });
   expect_kernels(plan, {{Family::wgmma, "x w >partial_sums"}, {Family::reduce, "partial_sums >y"}}, {"partial_sums"});
   EXPECT_EQ(plan.convolution().problem.output.tensor, scratch_tensor(0));
@@ -233,7 +233,7 @@ TEST(Passes, AddPartialSumsBehindTheConvolution) {
 // The epilogue is the last kernel's: it must not be applied to each split's sums.
 TEST(Passes, PackTransposeAndAddPartialSums) {
   const ConvPlan plan = wgmma_plan(
-      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && t.transposes_input && t.split_k > 1; });
+      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && t.transposes_input() && t.split_k > 1; });
   expect_kernels(plan,
                  {{Family::pack_weights, "w >packed_w"},
                   {Family::transpose_input, "x >transposed_x"},
@@ -266,7 +266,7 @@ TEST(Passes, KernelsOfCudaCoresHaveNone) {
 // The same convolution kernel for more images: passes fit the new spec.
 TEST(Passes, OfAPlanForAnotherSpecFitThatSpec) {
   const ConvPlan plan = wgmma_plan(kFilter, [](const WgmmaTiling& t) {
-    return t.packs_weights() && t.transposes_input && t.split_k == 1 && t.tile.images == 0;
+    return t.packs_weights() && t.transposes_input() && t.split_k == 1 && t.tile.images == 0;
   });
   ConvSpec more = plan.spec;
   more.input.n = 3;

@@ -37,7 +37,7 @@ WgmmaCandidate first(const char* spec) {
   return first_with(spec, [](const WgmmaTiling&) { return true; });
 }
 /// All that a kernel before the convolution makes are weights.
-bool packs_weights_alone(const WgmmaTiling& tiling) { return tiling.packs_weights() && !tiling.transposes_input; }
+bool packs_weights_alone(const WgmmaTiling& tiling) { return tiling.packs_weights() && !tiling.transposes_input(); }
 WgmmaCandidate first_split(const char* spec) {
   return first_with(spec, [](const WgmmaTiling& tiling) { return tiling.split_k > 1 && packs_weights_alone(tiling); });
 }
@@ -70,7 +70,7 @@ TEST(WgmmaSource, OfUnpackedWeightsThereIsNothingToPack) {
   const auto takes = [](bool splits, bool transposes) {
     return generate(first_with(test::kStridedPointwise, [=](const WgmmaTiling& tiling) {
                       return !tiling.packs_weights() && (tiling.split_k > 1) == splits &&
-                             tiling.transposes_input == transposes;
+                             tiling.transposes_input() == transposes;
                     }).plan);
   };
   const KernelSource one = takes(false, false);
@@ -114,8 +114,8 @@ RC_GTEST_PROP(WgmmaSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     const std::string name = kernel_name(one.plan);
     std::vector<std::string> names;
     if (one.tiling.packs_weights()) names.push_back(name + "_pack_weights");
-    if (one.tiling.transposes_input) names.push_back(name + "_transpose_input");
-    if (one.tiling.gathers_patches) names.push_back(name + "_gather_patches");
+    if (one.tiling.transposes_input()) names.push_back(name + "_transpose_input");
+    if (one.tiling.gathers_patches()) names.push_back(name + "_gather_patches");
     const std::size_t before = names.size();  // the kernels before the convolution
     names.push_back(name);
     if (one.tiling.split_k > 1) names.push_back(name + "_reduce");
@@ -299,7 +299,9 @@ TEST(WgmmaSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 }
 
 TEST(WgmmaSource, APlanSaysHowPixelsComeAndOutputsLeave) {
-  const auto transposed = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.transposes_input; };
+  const auto transposed = [](const WgmmaTiling& tiling) {
+    return tiling.tile.images == 0 && tiling.transposes_input();
+  };
   const auto loaded = [&](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.loads_pixels(); };
   const auto im2col = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.uses_im2col(); };
   const auto raw = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && !tiling.packs_weights(); };

@@ -162,10 +162,10 @@ RC_GTEST_PROP(WgmmaIm2colProperty, AreOfMapsThatTheDriverTakes, ()) {
     const std::int64_t pixel = map.strides[1];
     RC_ASSERT((map.strides == std::array<std::int64_t, 4>{1, pixel, pixel * w, pixel * w * h}));
     RC_ASSERT(pixel * map.element_bytes % test::kRowBytes == 0 && pixel >= c);
-    const bool made = one.tiling.transposes_input || one.tiling.gathers_patches;  // by a kernel before
+    const bool made = one.tiling.transposes_input() || one.tiling.gathers_patches();  // by a kernel before
     RC_ASSERT(pixel == c || made);
     RC_ASSERT(is_scratch(problem.input.tensor) == made);
-    if (one.tiling.transposes_input)
+    if (one.tiling.transposes_input())
       RC_ASSERT(TransposeInputTiling::transposed_bytes(problem) >= pixel * w * h * n * map.element_bytes);
     RC_ASSERT(map.box[0] * map.element_bytes == map.swizzle_bytes && map.box[1] > 0 && map.box[1] <= 1024);
     // What is made is rounded then.
@@ -229,7 +229,7 @@ TEST(WgmmaIm2col, TakeNoChannelsOfAnotherGroup) {
 TEST(WgmmaIm2col, KeepToWhatAMapCanSay) {
   const auto uses_im2col = [](const char* text) {
     for (const WgmmaCandidate& one : test::wgmma_candidates(parse_spec(text)))
-      if (one.tiling.uses_im2col() && !one.tiling.transposes_input) return true;
+      if (one.tiling.uses_im2col() && !one.tiling.transposes_input()) return true;
     return false;
   };
   // Corners are from -128 to 127, offsets end at 255, strides at 8; pixels must be whole vectors of 16 bytes.

@@ -25,7 +25,7 @@ using test::WgmmaCandidate;
 
 std::vector<WgmmaCandidate> transposed(const ConvSpec& spec) {
   std::vector<WgmmaCandidate> all = test::wgmma_candidates(spec);
-  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.transposes_input; });
+  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.transposes_input(); });
   return all;
 }
 
@@ -206,7 +206,7 @@ TEST(WgmmaTransposed, IsTheChoiceWhereManyTilesTakeThePixels) {
   const ConvSpec spec = parse_spec("input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32");
   const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
   ASSERT_NE(wgmma_tiling(chosen), nullptr);
-  EXPECT_TRUE(wgmma_tiling(chosen)->transposes_input);
+  EXPECT_TRUE(wgmma_tiling(chosen)->transposes_input());
 }
 
 // 23.1 us as they lie, and the copy alone moves 26 MB.
@@ -214,7 +214,7 @@ TEST(WgmmaTransposed, IsNoChoiceWhereFewDo) {
   const ConvSpec spec = parse_spec("input=16,64,56,56 weight=64,64,3,3 padding=1 math=tf32");
   const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
   ASSERT_NE(wgmma_tiling(chosen), nullptr);
-  EXPECT_FALSE(wgmma_tiling(chosen)->transposes_input);
+  EXPECT_FALSE(wgmma_tiling(chosen)->transposes_input());
   ASSERT_FALSE(transposed(spec).empty());
 }
 
@@ -223,7 +223,7 @@ TEST(WgmmaTransposed, IsTheChoiceWhereNothingElseIs) {
   const ConvSpec spec = parse_spec("input=1,16,8712,8712 weight=64,16,1,1 stride=132 math=tf32");
   const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
   ASSERT_NE(wgmma_tiling(chosen), nullptr);
-  EXPECT_TRUE(wgmma_tiling(chosen)->transposes_input);
+  EXPECT_TRUE(wgmma_tiling(chosen)->transposes_input());
   EXPECT_EQ(chosen.family(), Family::wgmma);
 }
 

@@ -223,7 +223,7 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
     of_rows += crosses ? 0 : 1;
     half_tiles += !crosses && last_runs(full) != 0 ? 1 : 0;
     cross_rows += crosses ? 1 : 0;
-    transposed += tiling.transposes_input ? 1 : 0;
+    transposed += tiling.transposes_input() ? 1 : 0;
     for (const std::int64_t most : {std::int64_t{1}, INT64_MAX}) {
       const Reduction small = reduce(parse_spec(text), kTarget, {0, most});
       EXPECT_EQ(difference(small.plan, full), "");

@@ -65,6 +65,9 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
 /// The same for NHWC output of folded columns.
 Holes store_folded_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
 
+/// A line of a loop over k, where a tile may have fewer channels than it takes.
+std::string end_of_channels(const WgmmaGeometry& geometry);
+
 /// Where a lane's first position lies, counted from the start of a row of the grid; `before` it if columns are folded.
 std::string column_first(const WgmmaGeometry& geometry, std::string_view before);
 

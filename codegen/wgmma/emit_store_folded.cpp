@@ -34,11 +34,9 @@ std::string stage_folded(const WgmmaGeometry& geometry) {
 
 /// What a lane writes of a position: its channels, each the sum of several rows where there are more than two columns.
 std::string store_positions(const WgmmaGeometry& geometry) {
-  const Problem& problem = geometry.problem();
-  const std::int64_t tile_channels = geometry.tiling().tile.channels / geometry.tiling().tile.folded_columns;
   return fill_template(
       embedded_text("wgmma/store_folded_positions.cu.in"),
-      {{"end_of_channels", problem.k % tile_channels == 0 ? "" : "if (k_first + k >= kGroupK) break;"},
+      {{"end_of_channels", end_of_channels(geometry)},
        {"epilogue", epilogue_lines(epilogue_parts(geometry).after,
                                    {.residual = residual_at("y_run - y + output * (kGroups * kGroupK) + k + e")})}});
 }

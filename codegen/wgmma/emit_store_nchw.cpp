@@ -100,14 +100,6 @@ std::string staged_channels(const WgmmaGeometry& geometry) {
   return geometry.tiling().folds_columns() ? "kWarpK" : "kHalfRows";
 }
 
-/// A line of a loop over k, where a tile may have fewer channels than it takes.
-std::string end_of_channels(const WgmmaGeometry& geometry) {
-  const Problem& problem = geometry.problem();
-  const WgmmaTiling& tiling = geometry.tiling();
-  return problem.k % (tiling.tile.channels / tiling.tile.folded_columns) == 0 ? ""
-                                                                              : "if (k_first + k >= kGroupK) break;";
-}
-
 /// Lines that stage one channel's accumulators where the planes of eight channels follow each other. Of the eight
 /// positions that a warp stages at a time, the first ones may be of one image and the others of the next.
 std::string stage_planes(const WgmmaGeometry& geometry) {
@@ -252,6 +244,13 @@ std::string await_staging(const WgmmaGeometry& geometry) {
 std::string where_stored(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   return tiling.split_k > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
+}
+
+std::string end_of_channels(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  return problem.k % (tiling.tile.channels / tiling.tile.folded_columns) == 0 ? ""
+                                                                              : "if (k_first + k >= kGroupK) break;";
 }
 
 std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {

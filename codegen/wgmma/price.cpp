@@ -111,8 +111,8 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   // Less than 64 bytes at a time, of pixels that have many.
   const bool narrow =
       geometry.loads_vectors() && tiling.pipeline.slices < 4 && 4 * geometry.chunk_channels() <= problem_.c;
-  // Lanes that are a stride apart ask for as many more sectors. So priced are pairs of pixels a stride apart, too,
-  // which is what they were measured at: 0.9 to 1.05 of it.
+  // Lanes that are a stride apart ask for as many more sectors. Pairs of pixels have the same price, although lanes
+  // load neighbouring words: modelled times are then 0.9 to 1.05 of those measured.
   const std::int64_t apart = geometry.loads_vectors() ? 1 : std::min<std::int64_t>(problem_.columns.stride, 8);
   const std::int64_t pixels = geometry.pixels().loads_phase_pairs() ? 2 : 1;
   const std::int64_t issue = loads * (costs_.loads.issue + (apart - 1) * costs_.loads.strided_issue) +

@@ -22,18 +22,54 @@ std::string channel_at(const WgmmaGeometry& geometry, std::string_view place) {
 /// Lines that load the channels of pixel, or pair, `i`.
 std::string load_pixel(const WgmmaGeometry& geometry) {
   const std::int64_t channels = geometry.problem().c, chunk = geometry.chunk_channels();
-  const bool pairs = geometry.loads_pairs() || geometry.pixels().loads_phase_pairs();
+  const bool phase_pairs = geometry.pixels().loads_phase_pairs(), pairs = geometry.loads_pairs() || phase_pairs;
+  const bool float_pairs = phase_pairs && geometry.problem().input.type == DataType::f32;
   Lines lines;
   for (std::int64_t place = 0; place < chunk; ++place) {
     const std::int64_t c = geometry.channel_at(place);
-    if (chunk > channels && c >= channels)
-      lines.add(fmt::format("value[i][{}] = {};", place, pairs ? "0" : "from_float(0.0f)"));
+    const std::string exists =
+        channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c);
+    const bool none = chunk > channels && c >= channels;
+    if (float_pairs)
+      lines.add(none ? fmt::format("value[i][0][{0}] = value[i][1][{0}] = from_float(0.0f);", place)
+                     : fmt::format("load_pair_if<{1}LL * kInputStrideC>(source, valid{2}, value[i][0][{0}], "
+                                   "value[i][1][{0}]);",
+                                   place, c, exists));
     else
-      lines.add(fmt::format(
-          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", place, pairs ? "load_pair_if" : "load_if", c,
-          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+      lines.add(none ? fmt::format("value[i][{}] = {};", place, pairs ? "0" : "from_float(0.0f)")
+                     : fmt::format("value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", place,
+                                   pairs ? "load_pair_if" : "load_if", c, exists));
   }
   return lines.text();
+}
+
+/// Lines that store the channels of a pixel, `value`, as operand rows at `destination`.
+std::string store_rows(const WgmmaGeometry& geometry, std::string_view destination, std::string_view at,
+                       std::string_view value) {
+  if (geometry.tiling().splits_operands())
+    return fmt::format("store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>({}, {}, kSlices);",
+                       destination, value);
+  return fmt::format(
+      "#pragma unroll\n"
+      "for (int slice = 0; slice < kSlices; ++slice)\n"
+      "  destination[slice * kRunPixels{}] = operand_row({} + slice * kOperandChannels);",
+      at, value);
+}
+
+/// Holes of loads of pairs that are a pixel of each phase.
+Holes phase_pair_holes(const WgmmaGeometry& geometry) {
+  if (geometry.problem().input.type == DataType::f32)
+    return {{"value", "Element value[kLoadBatch][2][kChunkChannels]"},
+            {"store_first", store_rows(geometry, "destination + kFirst", " + kFirst", "value[i][0]")},
+            {"store_second", store_rows(geometry, "destination + kSecond", " + kSecond", "value[i][1]")}};
+  constexpr std::string_view kStore =
+      "#pragma unroll\n"
+      "for (int slice = 0; slice < kSlices; ++slice)\n"
+      "  destination[slice * kRunPixels + {}] =\n"
+      "      operand_row_of_pairs(value[i] + slice * kOperandChannels, {});";
+  return {{"value", "unsigned value[kLoadBatch][kChunkChannels]"},
+          {"store_first", fmt::format(kStore, "kFirst", "false")},
+          {"store_second", fmt::format(kStore, "kSecond", "true")}};
 }
 
 /// What a run begins with: an image, an output of a plane or a position of its grid.
@@ -136,14 +172,11 @@ std::string load_run(const WgmmaGeometry& geometry) {
   Holes holes = place_holes(geometry);
   holes.emplace("load_pixel", load_pixel(geometry));
   if (geometry.loads_pairs()) return fill_template(embedded_text("wgmma/load_pairs.cu.in"), holes);
-  if (geometry.pixels().loads_phase_pairs()) return fill_template(embedded_text("wgmma/load_phase_pairs.cu.in"), holes);
-  holes.emplace(
-      "store_rows",
-      geometry.tiling().splits_operands()
-          ? "store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination, value[i], kSlices);"
-          : "#pragma unroll\n"
-            "for (int slice = 0; slice < kSlices; ++slice)\n"
-            "  destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);");
+  if (geometry.pixels().loads_phase_pairs()) {
+    holes.merge(phase_pair_holes(geometry));
+    return fill_template(embedded_text("wgmma/load_phase_pairs.cu.in"), holes);
+  }
+  holes.emplace("store_rows", store_rows(geometry, "destination", "", "value[i]"));
   holes.emplace("input_stride_w", geometry.problem().input.layout() == Layout::nchw ? "" : " * kInputStrideW");
   return fill_template(embedded_text("wgmma/load_pixels.cu.in"), holes);
 }

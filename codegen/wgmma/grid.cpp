@@ -75,8 +75,7 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
   pitch_ = loads_pairs_ ? round_up(shared, 2) : shared;
   // Behind an odd padding a pair's second pixel belongs to the position behind its first. That of a row's last position
   // must lie outside of x, as the first pixel of the row below does.
-  has_phase_pairs_ = problem.input.element_bytes() == 2 && nchw && columns.stride == 2 && phases_ == 2 &&
-                     columns.input % 2 == 0 &&
+  has_phase_pairs_ = nchw && columns.stride == 2 && phases_ == 2 && columns.input % 2 == 0 &&
                      (columns.pad % 2 == 0 || pitch_ * columns.stride >= columns.input + columns.pad);
   sector_elements_ = problem.output.layout() == Layout::nhwc || problem.phases.stores_pixels
                          ? 1

@@ -37,8 +37,8 @@ class PixelGrid {
   int phase_of(std::int64_t s) const;  ///< of a filter column
   /// Whether 16-bit pixels are loaded two at a time: rows of x and of the grid are even and words aligned.
   bool loads_pairs() const { return loads_pairs_; }
-  /// Whether lanes can load a 16-bit pixel of each phase at a time: x is NCHW with a stride of 2 and even rows, and
-  /// behind an odd padding the pixel that follows a row's last position lies outside of x.
+  /// Whether lanes can load a pixel of each phase at a time: x is NCHW with a stride of 2 and even rows, and behind an
+  /// odd padding the pixel that follows a row's last position lies outside of x.
   bool has_phase_pairs() const { return has_phase_pairs_; }
   /// Whether a lane loads 16 bytes of a pixel's channels at a time, which are contiguous.
   bool loads_vectors() const { return load_bytes_ > 0; }

@@ -116,7 +116,7 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const std::int64_t apart = geometry.loads_vectors() ? 1 : std::min<std::int64_t>(problem_.columns.stride, 8);
   const std::int64_t pixels = geometry.pixels().loads_phase_pairs() ? 2 : 1;
   const std::int64_t issue = loads * (costs_.loads.issue + (apart - 1) * costs_.loads.strided_issue) +
-                             pixels * costs_.loads.pixel_issue + split_pixel(geometry);
+                             pixels * (costs_.loads.pixel_issue + split_pixel(geometry));
   const std::int64_t warp =
       (narrow ? costs_.loads.narrow : 1) * runs * (ceil_div(own, tiling.producer.load_batch) * latency + own * issue);
   // Teams that have a step to load, and stages to load it to.

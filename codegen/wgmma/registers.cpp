@@ -40,6 +40,13 @@ int address_registers(const WgmmaGeometry& geometry) {
   return geometry.problem().input.type == DataType::f32 ? 52 : 56;
 }
 
+/// Registers that a load, of all channels of a step if they are no vectors, brings to a lane.
+int registers_of_load(const WgmmaGeometry& geometry) {
+  if (geometry.loads_vectors()) return geometry.load_bytes() == 2 ? 8 : 4;
+  const bool float_pairs = geometry.pixels().loads_phase_pairs() && geometry.problem().input.type == DataType::f32;
+  return geometry.chunk_channels() * (float_pairs ? 2 : 1);
+}
+
 }  // namespace
 
 WgmmaRegisters::WgmmaRegisters(const WgmmaGeometry& geometry)
@@ -48,8 +55,6 @@ WgmmaRegisters::WgmmaRegisters(const WgmmaGeometry& geometry)
                          geometry.tiling().splits_operands() ? kMostSplitConsumerRegisters : kMostConsumerRegisters)),
       producer_(producer_registers(geometry.tiling(), consumer_)),
       for_loads_(producer_ - address_registers(geometry)),
-      per_load_(!geometry.loads_vectors()    ? geometry.chunk_channels()
-                : geometry.load_bytes() == 2 ? 8
-                                             : 4) {}
+      per_load_(registers_of_load(geometry)) {}
 
 }  // namespace jitconv::codegen

@@ -14,3 +14,17 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
       : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
   return result;
 }
+// source[kOffset] and the next element, which lie in one word of 8 bytes, if valid, else 0 and 0.
+template <long long kOffset>
+__device__ __forceinline__ void load_pair_if(const Element* source, bool valid, Element& first, Element& second) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %3, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "mov.b32 %1, 0;\n"
+      "@valid ld.global.nc.v2.b32 {%0, %1}, [%2 + %4];\n"
+      "}"
+      : "=&f"(first), "=&f"(second)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+}

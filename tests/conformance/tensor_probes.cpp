@@ -110,10 +110,16 @@ Probe loads(const ElementType& type) {
     probe.body += fmt::format("  out[{}] = {};\n", offset + 2,
                               fmt::format(fmt::runtime(bits), fmt::format("load_if<{}>(source, valid)", offset)));
   }
-  probe.in_words = 5;
-  probe.out_words = 4;
-  if (!words) {
-    probe.functions.push_back(file + ": load_pair_if");
+  probe.in_words = words ? 6 : 5;  // pairs of floats lie at multiples of 8 bytes
+  probe.functions.push_back(file + ": load_pair_if");
+  if (words) {
+    probe.body +=
+        "  Element pair[4];\n"
+        "  load_pair_if<-2>(source, valid, pair[0], pair[1]);\n"
+        "  load_pair_if<0>(source, valid, pair[2], pair[3]);\n"
+        "  for (int i = 0; i < 4; ++i) out[4 + i] = __float_as_uint(pair[i]);\n";
+    probe.out_words = 8;
+  } else {
     probe.body +=
         "  out[4] = load_pair_if<-2>(source, valid);\n"
         "  out[5] = load_pair_if<2>(source, valid);\n";

@@ -108,6 +108,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_phase_pairs", "input=8,128,96,128 weight=256,128,3,3 stride=2 padding=1 bias dtype=bf16", Family::wgmma,
         "constexpr int kOdd = kPadLeft % 2");
     list.back().kind = reads_nchw;
+    add("wgmma_phase_pairs_floats", "input=8,128,96,128 weight=256,128,3,3 stride=2 padding=1 bias math=tf32",
+        Family::wgmma, "load_pair_if<0LL * kInputStrideC>(source, valid, value[i][0][0], value[i][1][0]);");
+    list.back().kind = reads_nchw;
     add("wgmma_nhwc_bf16_bias_relu",
         "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "tensor_im2col_to_shared(run");

@@ -14,7 +14,8 @@ struct WgmmaCosts {
     std::int64_t launch;               ///< of every launch
     std::int64_t pack_weights;         ///< of the kernel that packs weights
     std::int64_t pack_weights_im2col;  ///< the same, where TMA brings pixels: they wait for nothing
-    std::int64_t reduce;               ///< of the kernel that adds partial sums
+    std::int64_t reduce;               ///< of the kernel that adds partial sums, at most
+    std::int64_t reduce_few;           ///< of the same kernel, besides their bytes
     std::int64_t transpose_input;      ///< of the kernel that transposes the input
     std::int64_t pack_and_transpose;   ///< more, if both come before the convolution
   };
@@ -142,6 +143,7 @@ struct WgmmaCosts {
     std::int64_t dram_short_run_percent;         ///< more of its time where runs of a plane are half of 1024 bytes
     std::int64_t dram_loaded_percent;            ///< of its time, if lanes load
     std::int64_t transposed_per_microsecond;     ///< bytes that transposing reads and writes
+    std::int64_t reduced_per_microsecond;        ///< bytes of partial sums that are added
     std::int64_t unaligned_percent;              ///< of the time, if runs of y do not start and end on 256 bytes
     std::int64_t loaded_percent;                 ///< of the time, if lanes load: their loads and stores queue together
     std::int64_t loaded_boxes_percent;           ///< the same, where TMA stores boxes

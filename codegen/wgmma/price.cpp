@@ -247,7 +247,7 @@ std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaS
     if (!boxes) dram_bytes = bytes;
   }
   if (tiling.split_k > 1) {
-    compute += costs_.launches.reduce;
+    compute += of_reduction(outputs);
     bytes += 2 * outputs.partial_sum_bytes();
   }
   const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond_im2col / 1000) *
@@ -310,6 +310,12 @@ std::int64_t WgmmaPrice::making_operand_rows(std::int64_t bytes) const {
   return costs_.launches.transpose_input + bytes * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
 }
 
+std::int64_t WgmmaPrice::of_reduction(const WgmmaStore& outputs) const {
+  return std::min(
+      costs_.launches.reduce,
+      costs_.launches.reduce_few + outputs.partial_sum_bytes() * 1000 / (costs_.memory.reduced_per_microsecond / 1000));
+}
+
 std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.copies_operands()) return of_operands(geometry, outputs, tiles);
@@ -350,7 +356,7 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
       packing(geometry, costs_.launches.pack_weights);
   std::int64_t bytes = bytes_;
   if (tiling.split_k > 1) {
-    compute += costs_.launches.reduce;
+    compute += of_reduction(outputs);
     bytes += 2 * outputs.partial_sum_bytes();
   }
   const bool aligned = nhwc || (problem_.output_plane() * written_bytes % 256 == 0 && bytes_of_window % 256 == 0);

@@ -25,6 +25,8 @@ class WgmmaPrice {
  private:
   /// Of a kernel before the convolution that reads and writes so many bytes.
   std::int64_t making_operand_rows(std::int64_t bytes) const;
+  /// Of the kernel that adds partial sums.
+  std::int64_t of_reduction(const WgmmaStore& outputs) const;
   /// What of() says where TMA brings operand rows.
   std::int64_t of_operands(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
   /// Cycles that splitting takes, 0 of operands that are not split: of a pixel of each lane of a warp that has loaded

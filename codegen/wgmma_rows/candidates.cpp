@@ -157,7 +157,7 @@ class Search {
     if (tiling.window * problem_.output.element_bytes() % 128 != 0) percent += costs_.unaligned_percent;
     if (geometry.lead() != 0) percent += costs_.lead_percent;
     if (problem_.k <= 4) percent += costs_.few_channels_percent;
-    if (problem_.c < 8) percent += costs_.few_inputs_percent;
+    if (problem_.c <= 16) percent += problem_.c < 8 ? costs_.few_inputs_percent : costs_.some_inputs_percent;
     if (problem_.input.element_bytes() == 2) percent += costs_.sixteen_bits_percent;
     if (geometry.consumers() == 2) percent += costs_.two_consumers_percent;
     return percent;

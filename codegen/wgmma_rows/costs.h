@@ -22,6 +22,7 @@ struct WgmmaRowsCosts {
   std::int64_t unaligned_percent;      ///< where strips do not begin with a line of 128 bytes
   std::int64_t lead_percent;           ///< where rows of y do not begin with a sector
   std::int64_t few_channels_percent;   ///< up to 4 output channels: FMA took 0.133 ms, this 0.138
+  std::int64_t some_inputs_percent;    ///< of 8 to 16 input channels, of which a row's products hide fewer stores
   std::int64_t few_inputs_percent;     ///< below 8 input channels, where wgmma stores faster: 0.060 ms, this 0.103
   std::int64_t two_consumers_percent;  ///< where one multiplies alone while the other stores
   std::int64_t sixteen_bits_percent;   ///< of tensors of 16 bits, whose pixels are loaded one by one, too

@@ -48,6 +48,26 @@ std::array<std::uint8_t, 8> vectors_to_fewest_conflicts(int bytes, std::int64_t 
   return more;
 }
 
+/// The same of vectors_to_fewest_conflicts(), worked out once for all grids. `late` is less than `sector`, which is 1
+/// or 32 bytes.
+const std::array<std::uint8_t, 8>& more_vectors(int bytes, std::int64_t late, std::int64_t sector) {
+  constexpr std::int64_t kMostSector = 16;
+  using OfLate = std::array<std::array<std::uint8_t, 8>, kMostSector>;
+  // By bytes, 2 and 4, and sectors of 1, 8 and 16 elements.
+  static const std::array<std::array<OfLate, 3>, 2> table = [] {
+    std::array<std::array<OfLate, 3>, 2> all{};
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (std::size_t j = 0; j < all[i].size(); ++j)
+        for (std::int64_t of = 0; of < kMostSector; ++of)
+          all[i][j][static_cast<std::size_t>(of)] = vectors_to_fewest_conflicts(i == 0 ? 2 : 4, of,
+                                                                                j == 0   ? 1
+                                                                                : j == 1 ? 8
+                                                                                         : kMostSector);
+    return all;
+  }();
+  return table[bytes == 2 ? 0 : 1][sector == 1 ? 0 : sector == 8 ? 1 : 2][static_cast<std::size_t>(late)];
+}
+
 }  // namespace
 
 std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t extent, std::int64_t before, std::int64_t span,
@@ -89,7 +109,7 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
     for (const bool sector_runs : {false, true})
       if (!nhwc || (bytes == 4 && !sector_runs))
         more_vectors_[place(bytes, sector_runs)] =
-            vectors_to_fewest_conflicts(bytes, sector_runs ? plane_ % sector_elements_ : 0, sector_elements_);
+            more_vectors(bytes, sector_runs ? plane_ % sector_elements_ : 0, sector_elements_);
 }
 
 int PixelGrid::row_ends(std::int64_t window) const {

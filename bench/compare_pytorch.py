@@ -33,7 +33,7 @@ from jitconv_library import Kernel, Library
 
 # Short runs are measured behind a GPU that still spins while the host enqueues all of them: kernels, not the host's calls.
 SPIN_CYCLES = 300_000
-MATH = {"ieee": 0, "fp32": 1, "tf32": 2}
+MATH = {"ieee": 0, "fp32": 1, "tf32": 2, "fp16x3": 3}
 DTYPE = {"f32": (0, "float32"), "f16": (1, "float16"), "bf16": (2, "bfloat16")}  # jitconv's value, PyTorch's name
 LAYOUT = {"nchw": 0, "nhwc": 1}
 

@@ -49,6 +49,11 @@ group_fp32() {
   forward forward-fp32-nhwc --math fp32 --layout nhwc --config $dense
 }
 
+group_fp16x3() {
+  forward forward-fp16x3-nchw --math fp16x3 --config $dense
+  forward forward-fp16x3-nhwc --math fp16x3 --layout nhwc --config $dense
+}
+
 group_ieee() {
   forward forward-ieee-nchw --math ieee
 }

@@ -269,6 +269,8 @@ def tables_of(run):
         "ieee-all": forward("ieee-nchw"),
         "fp32-nchw": forward("fp32-nchw", TENSOR),
         "fp32-nhwc": forward("fp32-nhwc", TENSOR),
+        "fp16x3-nchw-h200": lambda: comparison_rows(Run(run.folder, "h200")("forward-fp16x3-nchw"), TENSOR),
+        "fp16x3-nhwc-h200": lambda: comparison_rows(Run(run.folder, "h200")("forward-fp16x3-nhwc"), TENSOR),
         "compile": lambda: compile_rows(run("ieee-run")),
         "deepbench-best": lambda: best_layout_sentence([run(f"deepbench-tf32-{layout}") for layout in ("nchw", "nhwc")]),
         "networks": lambda: modes_summary(run.modes("networks")),

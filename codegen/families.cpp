@@ -12,6 +12,7 @@
 #include "codegen/depthwise_planes/family.h"
 #include "codegen/direct/family.h"
 #include "codegen/fallback/family.h"
+#include "codegen/find_range/pass.h"
 #include "codegen/gather_patches/pass.h"
 #include "codegen/pack_pixels/pass.h"
 #include "codegen/pack_weights/pass.h"
@@ -31,13 +32,28 @@ namespace {
 const auto& table() {
   // By the values of Family, as tilings are in the variant.
   static const std::array<FamilyFunctions, std::variant_size_v<Tiling>> rows = {{
-      {.name = "none"},           pointwise_family(),     wgmma_family(),
-      wgmma_rows_family(),        depthwise_family(),     depthwise_nhwc_family(),
-      depthwise_planes_family(),  direct_family(),        wgrad_wgmma_family(),
-      wgrad_depthwise_family(),   wgrad_family(),         fallback_family(),
-      activation_gradient_pass(), bias_gradient_pass(),   pack_weights_pass(),
-      transpose_weights_pass(),   transpose_input_pass(), gather_patches_pass(),
-      pack_pixels_pass(),         reduce_pass(),
+      {.name = "none"},
+      pointwise_family(),
+      wgmma_family(),
+      wgmma_rows_family(),
+      depthwise_family(),
+      depthwise_nhwc_family(),
+      depthwise_planes_family(),
+      direct_family(),
+      wgrad_wgmma_family(),
+      wgrad_depthwise_family(),
+      wgrad_family(),
+      fallback_family(),
+      activation_gradient_pass(),
+      bias_gradient_pass(),
+      find_weight_range_pass(),
+      pack_weights_pass(),
+      transpose_weights_pass(),
+      find_input_range_pass(),
+      transpose_input_pass(),
+      gather_patches_pass(),
+      pack_pixels_pass(),
+      reduce_pass(),
   }};
   return rows;
 }

@@ -17,6 +17,7 @@
 #include "codegen/depthwise_planes/tiling.h"
 #include "codegen/direct/tiling.h"
 #include "codegen/fallback/tiling.h"
+#include "codegen/find_range/tiling.h"
 #include "codegen/gather_patches/tiling.h"
 #include "codegen/output_tiles.h"
 #include "codegen/pack_pixels/tiling.h"
@@ -55,8 +56,10 @@ enum class Family : std::uint8_t {
   fallback,
   activation_gradient,
   bias_gradient,
+  find_weight_range,
   pack_weights,
   transpose_weights,
+  find_input_range,
   transpose_input,
   gather_patches,
   pack_pixels,
@@ -68,8 +71,9 @@ std::string_view to_string(Family family);
 using Tiling =
     std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling, DepthwiseNhwcTiling,
                  DepthwisePlanesTiling, DirectTiling, WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling,
-                 FallbackTiling, ActivationGradientTiling, BiasGradientTiling, PackWeightsTiling,
-                 TransposeWeightsTiling, TransposeInputTiling, GatherPatchesTiling, PackPixelsTiling, ReduceTiling>;
+                 FallbackTiling, ActivationGradientTiling, BiasGradientTiling, FindWeightRangeTiling, PackWeightsTiling,
+                 TransposeWeightsTiling, FindInputRangeTiling, TransposeInputTiling, GatherPatchesTiling,
+                 PackPixelsTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.
@@ -136,9 +140,9 @@ struct FamilyFunctions {
   /// Whether a kernel of this tiling waits for the kernel before it where it first reads weights that one makes. May be
   /// null: none.
   bool (*awaits_weights)(const Tiling& tiling) = nullptr;
-  /// Whether a kernel of this tiling multiplies fp32 operands as sums of TF32 numbers, which kernels' names say. May be
-  /// null: none.
-  bool (*splits_operands)(const Tiling& tiling) = nullptr;
+  /// What kernels' names say of a tiling that multiplies floats as sums of two numbers, "tf32x3" or "f16x3"; empty of
+  /// others. May be null: none does.
+  std::string_view (*split_products)(const Tiling& tiling) = nullptr;
   /// What becomes of a price of its own where a family of tensor cores computes the problem, too; null: nothing.
   std::int64_t (*price_beside_tensor_cores)(const Problem& problem, const Costs& costs, std::int64_t price) = nullptr;
   /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which
@@ -176,7 +180,7 @@ inline bool computes_as_asked(Family family, const Problem& asked) {
 }
 /// Makes packed weights, which a caller may bring in its place.
 inline bool packs_weights(Family family) {
-  return family == Family::pack_weights || family == Family::transpose_weights;
+  return family == Family::find_weight_range || family == Family::pack_weights || family == Family::transpose_weights;
 }
 
 /// All candidates of a family; `why` says which limit leaves none.

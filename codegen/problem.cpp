@@ -12,8 +12,17 @@ namespace {
 Arithmetic arithmetic_of(const ConvSpec& spec) {
   switch (spec.dtype) {
     case DataType::f32:
-      if (spec.math == MathMode::ieee) return Arithmetic::fp32;
-      return spec.math == MathMode::tf32 ? Arithmetic::tf32 : Arithmetic::tf32x3;
+      switch (spec.math) {
+        case MathMode::ieee:
+          return Arithmetic::fp32;
+        case MathMode::fp32:
+          return Arithmetic::tf32x3;
+        case MathMode::tf32:
+          return Arithmetic::tf32;
+        case MathMode::fp16x3:
+          return Arithmetic::f16x3;
+      }
+      throw InternalError("unknown math mode");
     case DataType::f16:
       return spec.math == MathMode::ieee ? Arithmetic::fp32 : Arithmetic::f16;
     case DataType::bf16:
@@ -96,6 +105,8 @@ std::string_view to_string(Arithmetic arithmetic) {
       return "tf32x3";
     case Arithmetic::tf32:
       return "tf32";
+    case Arithmetic::f16x3:
+      return "f16x3";
     case Arithmetic::f16:
       return "f16";
     case Arithmetic::bf16:

@@ -46,6 +46,10 @@ struct View {
   /// Made by transpose_input/ or gather_patches/: pixels are whole operand rows, whose floats are TF32 unless products
   /// are of split ones.
   bool is_operand_rows = false;
+  /// Operand rows that have pairs of fp16 numbers in the place of floats: f16_pairs.h.
+  bool is_f16_pairs = false;
+  /// Of floats that a kernel splits into such pairs: where their range is, a region of scratch.
+  std::optional<Tensor> range = {};
   std::int64_t element_bytes() const { return type == DataType::f32 ? 4 : 2; }
   /// Columns of a row are neighbours, or else channels of a pixel are, if the tensor is dense.
   Layout layout() const { return stride.w == 1 ? Layout::nchw : Layout::nhwc; }
@@ -126,10 +130,15 @@ enum class Arithmetic : std::uint8_t {
   fp32,    ///< FMA of floats
   tf32x3,  ///< FMA of floats, or three products of tensor cores of floats that are each split into two TF32 numbers
   tf32,    ///< tensor cores, floats rounded to TF32
+  f16x3,   ///< as tf32x3, or three products of pairs of fp16 numbers that a scale for each tensor makes of floats
   f16,     ///< tensor cores
   bf16,    ///< tensor cores
 };
 std::string_view to_string(Arithmetic arithmetic);
+/// Whether tensor cores multiply floats as sums of two numbers each.
+constexpr bool splits_floats(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::tf32x3 || arithmetic == Arithmetic::f16x3;
+}
 
 /// What is summed over: channels and taps (the result is the output), or images and pixels (the result is the weight,
 /// and the output is an operand).

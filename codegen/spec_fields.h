@@ -18,7 +18,7 @@ inline constexpr std::array<std::string_view, 3> kOperationNames = {"forward", "
 inline constexpr std::array<std::string_view, 3> kDataTypeNames = {"f32", "f16", "bf16"};
 inline constexpr std::array<std::string_view, 4> kOutputTypeNames = {"same", "f32", "f16", "bf16"};
 inline constexpr std::array<std::string_view, 2> kLayoutNames = {"nchw", "nhwc"};
-inline constexpr std::array<std::string_view, 3> kMathModeNames = {"ieee", "fp32", "tf32"};
+inline constexpr std::array<std::string_view, 4> kMathModeNames = {"ieee", "fp32", "tf32", "fp16x3"};
 inline constexpr std::array<std::string_view, 10> kActivationNames = {
     "none", "relu", "leaky_relu", "gelu_erf", "gelu_tanh", "silu", "sigmoid", "tanh", "hardswish", "clamp"};
 
@@ -40,7 +40,7 @@ static_assert(kOperationNames.size() == static_cast<std::size_t>(Operation::weig
 static_assert(kDataTypeNames.size() == static_cast<std::size_t>(DataType::bf16) + 1);
 static_assert(kOutputTypeNames.size() == static_cast<std::size_t>(OutputType::bf16) + 1);
 static_assert(kLayoutNames.size() == static_cast<std::size_t>(Layout::nhwc) + 1);
-static_assert(kMathModeNames.size() == static_cast<std::size_t>(MathMode::tf32) + 1);
+static_assert(kMathModeNames.size() == static_cast<std::size_t>(MathMode::fp16x3) + 1);
 static_assert(kActivationNames.size() == static_cast<std::size_t>(Activation::clamp) + 1);
 
 /// Calls visit(name, value...) for every field, in the order to_string() prints them; `name` is the key of the text

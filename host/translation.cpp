@@ -292,7 +292,7 @@ std::string translate(const codegen::KernelSource& source) {
   const std::string_view text = source.text;
   std::string unit;
   for (const char* name : {"module_abi.h", "models/prelude.h", "models/undefined.h", "models/vector_types.h",
-                           "models/builtins.h", "models/math.h", "models/asynchronous.h"}) {
+                           "models/builtins.h", "models/math.h", "models/f16_bits.h", "models/asynchronous.h"}) {
     append_file(unit, name);
   }
   // Hidden, so that shared memory is addressed directly.

@@ -21,6 +21,7 @@ static_assert(JITCONV_OUTPUT_BF16 == static_cast<int>(OutputType::bf16));
 static_assert(JITCONV_NO_KERNEL == static_cast<int>(Origin::failed));
 static_assert(JITCONV_BF16 == static_cast<int>(DataType::bf16) && JITCONV_NHWC == static_cast<int>(Layout::nhwc));
 static_assert(JITCONV_MATH_TF32 == static_cast<int>(MathMode::tf32));
+static_assert(JITCONV_MATH_FP16X3 == static_cast<int>(MathMode::fp16x3));
 static_assert(JITCONV_GELU_ERF == static_cast<int>(Activation::gelu_erf));
 static_assert(JITCONV_CLAMP == static_cast<int>(Activation::clamp));
 

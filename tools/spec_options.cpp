@@ -39,7 +39,7 @@ constexpr Field kFields[] = {
     {"layout", "layout", "layout", "nchw or nhwc (channels_last), of input and output"},
     {"input-layout", "input_layout", "layout", "nchw or nhwc, of the input"},
     {"output-layout", "output_layout", "layout", "nchw or nhwc, of the output"},
-    {"math", "math", "mode", "ieee, fp32 or tf32: what the arithmetic promises"},
+    {"math", "math", "mode", "ieee, fp32, tf32 or fp16x3: what the arithmetic promises"},
     {"activation", "activation", "name",
      "none, relu, leaky_relu, gelu_erf, gelu_tanh, silu, sigmoid, tanh, hardswish or clamp"},
     {"slope", "slope", "x", "Slope of leaky_relu"},

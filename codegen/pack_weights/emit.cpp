@@ -36,6 +36,13 @@ std::vector<int> order_of_taps(const Problem& problem, const PackWeightsTiling& 
   return tap_order(problem, tiling.filter_rows, tiling.row_pitch, tiling.folded_columns);
 }
 
+/// The unit of a tap and of the slice that is packed, of its larger part where weights are pairs.
+std::string unit_of_tap(const PackWeightsTiling& tiling, std::string_view tap) {
+  constexpr std::string_view kSlice = "(first_slice + slice) % kSlices";
+  if (!tiling.f16_pairs) return fmt::format("{} * kSlices + {}", tap, kSlice);
+  return fmt::format("({0} * kSlices + {1}) / 2 * 4 + (first_slice + slice) % 2", tap, kSlice);
+}
+
 /// Which tap of the slice its row `row` is, and where the row lies: this is the order of steps and units.
 std::string place_of_row(const Problem& problem, const PackWeightsTiling& tiling) {
   const std::vector<int> order = order_of_taps(problem, tiling);
@@ -45,14 +52,15 @@ std::string place_of_row(const Problem& problem, const PackWeightsTiling& tiling
     return fmt::format(
         "const int {};\n"
         "const int step = (first_slice + slice) / kSlices;\n"
-        "const int unit = row * kSlices + (first_slice + slice) % kSlices;\n",
+        "const int unit = {};\n",
         in_order ? fmt::format("r = row / {0}, {1} = row % {0}", count, tap)
-                 : fmt::format("tap = kTapOrder[row], r = tap / {0}, {1} = tap % {0}", count, tap));
+                 : fmt::format("tap = kTapOrder[row], r = tap / {0}, {1} = tap % {0}", count, tap),
+        unit_of_tap(tiling, "row"));
   return fmt::format(
       "const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, {} = {};\n"
       "const int step = (first_slice + slice) / kSlices * kR + r;\n"
-      "const int unit = tap * kSlices + (first_slice + slice) % kSlices;\n",
-      tap, in_order ? "tap" : "kTapOrder[tap]");
+      "const int unit = {};\n",
+      tap, in_order ? "tap" : "kTapOrder[tap]", unit_of_tap(tiling, "tap"));
 }
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
@@ -105,9 +113,10 @@ std::string step_rows(const PackWeightsTiling& tiling) {
   return fmt::format("{}kUnits * {}", tiling.parts > 1 ? "kParts * " : "", block_rows(tiling));
 }
 
-/// The line that writes four channels of a tap.
+/// The line that writes the channels of a slice of a tap.
 std::string store_row(const PackWeightsTiling& tiling) {
   const std::string_view column = tiling.folded_columns > 1 ? " + column * kWarpK" : "";
+  if (tiling.f16_pairs) return "store_f16_rows<2 * kBlockK>(rows + (step * kUnits + unit) * kBlockK, channel, scale);";
   if (tiling.parts == 1)
     return fmt::format("rows[(step * kUnits + unit) * {}{}] = operand_row(channel);", block_rows(tiling), column);
   return fmt::format("store_split_row<kUnits * {0}>(rows + (step * kParts * kUnits + unit) * {0}{1}, channel);",
@@ -179,9 +188,13 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
     c.add("kBlockRows", tiling.tile_channels * tiling.folded_columns, "of a tile");
     c.add("kWarpK", 16 / tiling.folded_columns, "channels that a warp of the convolution multiplies");
   }
-  c.add("kSlices", tiling.slices).add("kSteps", tiling.steps(problem)).add("kUnits", tiling.units, "of a step");
+  c.add("kSlices", tiling.slices / tiling.item_rows(), tiling.f16_pairs ? "of kOperandChannels channels" : "");
+  if (tiling.f16_pairs) c.add("kOperandChannels", 8, "of a row of either part");
+  c.add("kSteps", tiling.steps(problem)).add("kUnits", tiling.units, "of a step");
   if (tiling.parts > 1) c.add("kParts", tiling.parts, "TF32 numbers of a weight, the larger one first");
   c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
+
+  if (tiling.f16_pairs) c.add("kRangeRow", tiling.range_row(problem), "behind all rows of 16 bytes");
 
   if (joins_groups(problem)) {
     add_joined_block(c, problem, tiling);
@@ -222,10 +235,12 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
   else if (!joins_groups(problem))
     text.files.push_back({load_header(problem.weight.type)});
   if (tiling.parts > 1) text.files.push_back({"device/split_tf32.cuh"});
+  if (tiling.f16_pairs) text.files.insert(text.files.end(), {{"device/pair_f16.cuh"}, {"device/split_f16.cuh"}});
   Holes holes = {{"constants", constants(problem, tiling)},
                  {"tables", tables(problem, tiling)},
                  {"kernel", std::string(name)},
                  {"parameters", parameter_list(text.arguments)},
+                 {"find_scale", tiling.f16_pairs ? std::string(embedded_text("pack_weights/find_scale.cu.in")) : ""},
                  {"part", tiling.parts > 1 ? "[part]" : ""},
                  {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"}};
   if (joins_groups(problem)) {

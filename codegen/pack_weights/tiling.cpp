@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/arithmetic.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/phases.h"
 #include "fmt/format.h"
 
@@ -43,17 +44,27 @@ bool PackWeightsTiling::has_empty_unit(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::packed_slices(const Problem& problem) const {
-  return ceil_div(problem.c, std::int64_t{slices} * slice_channels(problem)) * slices;
+  return ceil_div(problem.c, std::int64_t{slices} * slice_channels(problem)) * slices / item_rows();
 }
 
 std::int64_t PackWeightsTiling::packed_bytes(const Problem& problem) const {
-  return round_up(
-      problem.groups * tiles_k(problem) * steps(problem) * parts * units * tile_channels * folded_columns * kRowBytes,
-      256);
+  return round_up(problem.groups * tiles_k(problem) * steps(problem) * parts * units * tile_channels * folded_columns *
+                      kRowBytes,
+                  256) +
+         (f16_pairs ? kRangeBytes : 0);
+}
+
+std::int64_t PackWeightsTiling::range_row(const Problem& problem) const {
+  return (packed_bytes(problem) - kRangeBytes) / kRowBytes;
+}
+
+std::int64_t PackWeightsTiling::source_elements(const Problem& problem) {
+  const std::int64_t channels = problem.is_sub_pixel() ? problem.k / problem.phases.count() : problem.k;
+  return problem.groups * channels * problem.c * filter_taps(problem);
 }
 
 std::int64_t PackWeightsTiling::piece_words(const Problem& problem) const {
-  if (!reads_gradient(problem)) return block_slices * problem.taps() * (kRowBytes / 4);
+  if (!reads_gradient(problem)) return block_slices * item_rows() * problem.taps() * (kRowBytes / 4);
   return ceil_div(block_channels * filter_taps(problem) * problem.weight.element_bytes(), 4);
 }
 
@@ -66,7 +77,7 @@ std::int64_t PackWeightsTiling::piece_pitch(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::pieces(const Problem& problem) const {
-  return reads_gradient(problem) ? std::int64_t{block_slices} * slice_channels(problem) : block_channels;
+  return reads_gradient(problem) ? std::int64_t{block_slices} * item_rows() * slice_channels(problem) : block_channels;
 }
 
 int PackWeightsTiling::load_elements(const Problem& problem) const {

@@ -45,6 +45,7 @@ struct PackWeightsTiling {
   std::int64_t row_pitch = 0;  ///< of the pixels that the weights meet: see tap_order()
   int folded_columns = 1;      ///< that a unit has: see ColumnFold
   int parts = 1;               ///< TF32 numbers that a weight is split into: 1 or 2
+  bool f16_pairs = false;      ///< weights are pairs of fp16 numbers, in the place of floats: f16_pairs.h
   /// Rows of taps that a phase of a sub-pixel convolution does not meet are not written: nothing reads them.
   bool leaves_zero_taps = false;
   int block_channels = 32;  ///< a power of two, divides tile_channels
@@ -65,11 +66,18 @@ struct PackWeightsTiling {
   static int slice_channels(const Problem& problem) {
     return static_cast<int>(kRowBytes / problem.weight.element_bytes());
   }
+  /// Rows of neighbouring channels that a block makes together, and counts as one slice: one, or one of each part of
+  /// pairs.
+  int item_rows() const { return f16_pairs ? 2 : 1; }
+  /// What is known of the range of pairs begins with this row: f16_pairs.h.
+  std::int64_t range_row(const Problem& problem) const;
+  /// Elements of w.
+  static std::int64_t source_elements(const Problem& problem);
   ColumnFold fold(const Problem& problem) const { return {problem.columns.taps, folded_columns}; }
   std::int64_t steps(const Problem& problem) const;
   std::int64_t tiles_k(const Problem& problem) const;
   bool has_empty_unit(const Problem& problem) const;  ///< the last of a step
-  /// Slices of all steps, those beyond the last channel included.
+  /// Slices of all steps that a block counts, those beyond the last channel included.
   std::int64_t packed_slices(const Problem& problem) const;
   std::int64_t packed_bytes(const Problem& problem) const;
   /// A block reads pieces of w: words of each, and words from one to the next in shared memory. There is one for each

@@ -131,7 +131,7 @@ std::string_view operand_header(DataType type) {
 }
 
 std::string operand_row(const Problem& problem, std::string_view elements) {
-  if (problem.arithmetic != Arithmetic::tf32x3) return fmt::format("operand_row({})", elements);
+  if (!splits_floats(problem.arithmetic)) return fmt::format("operand_row({})", elements);
   return fmt::format(
       "make_uint4(__float_as_uint({0}[0]), __float_as_uint({0}[1]), __float_as_uint({0}[2]), __float_as_uint({0}[3]))",
       elements);

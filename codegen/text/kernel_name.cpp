@@ -7,8 +7,9 @@ namespace jitconv::codegen {
 
 std::string kernel_name(const ConvPlan& plan) {
   const FamilyFunctions& functions = functions_of(plan.family());
-  const bool splits = functions.splits_operands != nullptr && functions.splits_operands(plan.convolution().tiling);
-  return fmt::format("jitconv_{}{}_{}", functions.name, splits ? "_tf32x3" : "", plan.convolution_name);
+  std::string_view products;
+  if (functions.split_products != nullptr) products = functions.split_products(plan.convolution().tiling);
+  return fmt::format("jitconv_{}{}{}_{}", functions.name, products.empty() ? "" : "_", products, plan.convolution_name);
 }
 
 }  // namespace jitconv::codegen

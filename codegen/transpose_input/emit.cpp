@@ -20,13 +20,20 @@ std::string constants(const Problem& problem, const TransposeInputTiling& tiling
   const View::Strides& source = tiling.source.stride;
   Constants c;
   c.group("A block makes kTileSlices slices of each of kTilePixels pixels");
-  c.add("kThreads", kThreads).add("kThreadPixels", thread_pixels, "that a thread loads at a time");
+  c.add("kThreads", kThreads);
+  if (!problem.input.is_f16_pairs) c.add("kThreadPixels", thread_pixels, "that a thread loads at a time");
   c.add("kTilePixels", tiling.pixels);
   c.add("kTileSlices", tiling.slices).add("kSliceTiles", tiling.slice_tiles(problem), "of a pixel");
   c.add("kTileRows", tiling.pixels * tiling.slices);
-  c.add("kSlicesAtOnce", kThreads * thread_pixels / tiling.pixels, "a thread makes one of each");
-  c.add("kBatch", tiling.pixels * tiling.slices / kThreads / thread_pixels,
-        "loads of a thread, each of rows of kThreadPixels pixels");
+  if (problem.input.is_f16_pairs) {
+    // A thread makes one row of each part.
+    c.add("kRowChannels", 2 * TransposeInputTiling::slice_channels(problem));
+    if (source.c == 1) c.add("kTileItems", tiling.slices / 2, "of a pixel");
+  } else {
+    c.add("kSlicesAtOnce", kThreads * thread_pixels / tiling.pixels, "a thread makes one of each");
+    c.add("kBatch", tiling.pixels * tiling.slices / kThreads / thread_pixels,
+          "loads of a thread, each of rows of kThreadPixels pixels");
+  }
   c.add("kRowPitch", tiling.row_pitch(), "rows from a pixel to the next: an odd number");
 
   c.group("The tensor that is made, and x");
@@ -42,22 +49,43 @@ std::string constants(const Problem& problem, const TransposeInputTiling& tiling
   return text;
 }
 
+/// Whether a thread's eight channels are two vectors of x, or lie beyond its last channel.
+bool loads_vectors(const Problem& problem, const TransposeInputTiling& tiling) {
+  const View::Strides& x = tiling.source.stride;
+  const auto whole = [](std::int64_t elements) { return elements % 4 == 0; };
+  return x.c == 1 && whole(problem.input_channels()) && whole(x.w) && whole(x.h) && whole(x.n) &&
+         whole(tiling.source.first);
+}
+
+/// What loads channels of a pixel and splits them.
+std::string split_rows(const Problem& problem, const TransposeInputTiling& tiling) {
+  return fill_template(embedded_text("transpose_input/split_rows.cu.in"),
+                       {{"load_channels", std::string(embedded_text(loads_vectors(problem, tiling)
+                                                                        ? "transpose_input/load_vectors.cu.in"
+                                                                        : "transpose_input/load_channels.cu.in"))}});
+}
+
 }  // namespace
 
 KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<TransposeInputTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
+  const bool is_split = problem.input.is_f16_pairs;
   KernelText text;
   text.arguments = {{tiling.source.tensor, "const Element* __restrict__", "x"},
-                    {problem.input.tensor, "uint4* __restrict__", "transposed_x"}};
+                    {problem.input.tensor, "uint4* __restrict__", is_split ? "split_x" : "transposed_x"}};
   text.files = {{element_header(problem.input.type)},
                 {"device/dependent_launch.cuh"},
                 {load_header(problem.input.type)},
                 {operand_header(problem.input.type)}};
+  if (is_split) text.arguments.push_back({*problem.input.range, "const uint4*", "x_range"});
+  if (is_split) text.files.insert(text.files.end(), {{"device/pair_f16.cuh"}, {"device/split_f16.cuh"}});
+  if (is_split && loads_vectors(problem, tiling)) text.files.push_back({"device/load_vector.cuh"});
   const int pixels = thread_pixels(problem, tiling);
-  const std::string rows = pixels == 2 ? std::string(embedded_text("transpose_input/load_pairs.cu.in"))
-                                       : fill_template(embedded_text("transpose_input/load_pixels.cu.in"),
-                                                       {{"operand", operand_row(problem, "channel[i]")}});
+  const std::string rows = is_split      ? split_rows(problem, tiling)
+                           : pixels == 2 ? std::string(embedded_text("transpose_input/load_pairs.cu.in"))
+                                         : fill_template(embedded_text("transpose_input/load_pixels.cu.in"),
+                                                         {{"operand", operand_row(problem, "channel[i]")}});
   text.text = fill_template(
       embedded_text("transpose_input/kernel.cu.in"),
       {{"constants", constants(problem, tiling, pixels)},
@@ -66,9 +94,16 @@ KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name
                       .text()},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},
+       {"title", is_split ? "Pixels as an NHWC tensor of pairs of fp16 numbers, [image][pixel][slice]"
+                          : "Pixels as an NHWC tensor of operand rows, [image][pixel][slice]"},
+       {"made", is_split ? "split_x" : "transposed_x"},
+       {"own_place", std::string(embedded_text(!is_split                     ? "transpose_input/own_place.cu.in"
+                                               : tiling.source.stride.c == 1 ? "transpose_input/own_channels.cu.in"
+                                                                             : "transpose_input/own_pixel.cu.in"))},
+       {"find_scale", is_split ? std::string(embedded_text("transpose_input/find_scale.cu.in")) : ""},
        {"load_rows", rows},
        // What the kernel before makes is finished when this is: see KernelPlan::starts_early.
-       {"await_previous", kernel.starts_early ? "wait_for_previous_kernel();" : ""}});
+       {"await_previous", kernel.starts_early && !is_split ? "wait_for_previous_kernel();" : ""}});
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/f16_pairs.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -21,21 +22,26 @@ Axis one_residue(const Axis& axis) {
   return kept;
 }
 
-}  // namespace
-
-Problem transposed_problem(const Problem& problem) {
+Problem with_operand_rows(const Problem& problem, bool as_pairs) {
   Problem transposed = problem;
   transposed.rows = one_residue(problem.rows);
   transposed.columns = one_residue(problem.columns);
-  // Pixels are whole rows of 16 bytes, so channels of a pixel are padded.
-  const std::int64_t pixel =
-      TransposeInputTiling::pixel_slices(problem) * TransposeInputTiling::slice_channels(problem);
   transposed.input.tensor = Tensor::scratch;
   transposed.input.first = 0;
   transposed.input.is_operand_rows = true;
+  transposed.input.is_f16_pairs = as_pairs;
+  // Pixels are whole rows of 16 bytes, so channels of a pixel are padded.
+  const std::int64_t pixel =
+      TransposeInputTiling::pixel_slices(transposed) * TransposeInputTiling::slice_channels(transposed);
   transposed.input.stride = dense_strides(Layout::nhwc, pixel, transposed.rows.input, transposed.columns.input);
   return transposed;
 }
+
+}  // namespace
+
+Problem transposed_problem(const Problem& problem) { return with_operand_rows(problem, false); }
+
+Problem split_problem(const Problem& problem) { return with_operand_rows(problem, true); }
 
 TransposeInputTiling transpose_input_tiling(const Problem& asked, const Problem& transposed) {
   TransposeInputTiling tiling;
@@ -57,7 +63,8 @@ TransposeInputTiling transpose_input_tiling(const Problem& asked, const Problem&
 }
 
 std::int64_t TransposeInputTiling::pixel_slices(const Problem& problem) {
-  return ceil_div(problem.input_channels(), slice_channels(problem));
+  const std::int64_t slices = ceil_div(problem.input_channels(), slice_channels(problem));
+  return problem.input.is_f16_pairs ? round_up(slices, kPairGroupRows) : slices;
 }
 
 std::int64_t TransposeInputTiling::transposed_bytes(const Problem& problem) {

@@ -1,4 +1,5 @@
-// The pass that transposes NCHW pixels to an NHWC tensor of operand rows, and the problem that remains to be convolved.
+// The pass that transposes NCHW pixels to an NHWC tensor of operand rows, or splits floats of either layout into pairs
+// of fp16 numbers, and the problem that remains to be convolved.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct TransposeInputTiling {
 /// if only one residue modulo the stride does, the stride is 1. Its input is scratch region 0 until a plan gives it
 /// one.
 Problem transposed_problem(const Problem& problem);
+/// The same of the tensor of pairs that a float input of either layout is split into.
+Problem split_problem(const Problem& problem);
 
 /// The pass that makes `transposed`'s input of the input of `asked`.
 TransposeInputTiling transpose_input_tiling(const Problem& asked, const Problem& transposed);

@@ -1,7 +1,9 @@
 // The parameters of a wgmma kernel: which tensors it gets as tensor maps, and how TMA sees them.
 #include "codegen/arithmetic.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/store.h"
+#include "jitconv/error.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -34,12 +36,15 @@ TensorMapShape im2col_map(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const View::Strides& x = problem.input.stride;
   const Im2colCorners corners = im2col_corners(geometry);
+  // Pairs of the last channels lie among those of channels that do not exist.
+  const std::int64_t channels =
+      tiling.splits_input() ? round_up(problem.input_channels(), kPairGroupChannels) : problem.input_channels();
   const auto corner = [](const std::array<std::int64_t, 2>& places) {
     return std::array{static_cast<int>(places[0]), static_cast<int>(places[1])};
   };
   return {.rank = 4,
           .element_bytes = static_cast<int>(problem.input.element_bytes()),
-          .extents = {problem.input_channels(), problem.columns.input, problem.rows.input, problem.n},
+          .extents = {channels, problem.columns.input, problem.rows.input, problem.n},
           .strides = {x.c, x.w, x.h, x.n},
           .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
           .swizzle_bytes = 16 * tiling.pipeline.slices,
@@ -125,6 +130,10 @@ std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
     else if (argument.tensor == x || !split)
       result.push_back(std::move(argument));
   }
+  // Not __restrict__: kernels before, which may still run when this one starts, make them.
+  if (tiling.f16_pairs && !problem.input.range) throw InternalError("pairs of fp16 numbers without a range of x");
+  if (tiling.f16_pairs)
+    result.insert(result.end(), {{w, "const uint4*", "w_range"}, {*problem.input.range, "const uint4*", "x_range"}});
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/gather_patches/tiling.h"
 #include "codegen/phases.h"
 #include "codegen/split_operands.h"
@@ -33,7 +34,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
   if (target.compute_capability() != 90 || !target.arch_specific)
     return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
   if (problem.arithmetic == Arithmetic::fp32) return "math is ieee, which allows fp32 FMA only";
-  if (problem.arithmetic == Arithmetic::tf32x3 && problem.c * problem.taps() < kFewestSplitProducts)
+  if (splits_floats(problem.arithmetic) && problem.c * problem.taps() < kFewestSplitProducts)
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
                        problem.c * problem.taps(), kFewestSplitProducts);
   if (problem.groups > 1 && problem.c < 16)
@@ -66,13 +67,14 @@ class Search {
         target_(target),
         grid_(problem),
         price_(problem, target, into.costs().wgmma),
+        range_cost_(problem.arithmetic == Arithmetic::f16x3 ? price_.of_ranges() : 0),
         weight_transposition_(problem.asked_weight ? weight_transposition_cost(problem, into.costs().fma) : 0),
         leaves_pixels_(!problem.phases.stores_pixels && problem.is_sub_pixel() && !problem.phases.rows.has_zeros() &&
                        !problem.phases.columns.has_zeros() && can_store_pixels(problem, {}) &&
                        can_write_phases(problem)) {}
 
-  /// For candidates that first transpose the input of `source`, or gather its patches; `problem` is the convolution
-  /// that remains.
+  /// For candidates that first transpose or split the input of `source`, or gather its patches; `problem` is the
+  /// convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source, Preparation by)
       : Search(problem, target, into) {
     preparation_ = by;
@@ -86,7 +88,7 @@ class Search {
          {std::pair{Schedule::cooperative, 128}, std::pair{Schedule::cooperative, 64},
           std::pair{Schedule::pingpong, 64}, std::pair{Schedule::sliced_k, 64}}) {
       if (channels == 128 && problem_.k <= 64) continue;
-      const bool splits = problem_.arithmetic == Arithmetic::tf32x3;
+      const bool splits = splits_floats(problem_.arithmetic);
       // can_slice_k() says so, too, but only of each tiling.
       if (schedule == Schedule::sliced_k && problem_.output.layout() == Layout::nhwc) continue;
       for (int columns = kMostColumns; columns >= 16; columns -= 8) {
@@ -97,6 +99,9 @@ class Search {
         tiling.stores_pixels = problem_.phases.stores_pixels;
         tiling.joins_groups = static_cast<int>(problem_.joined_groups);
         if (splits) tiling.promotion_interval = longest_promotion_interval(problem_.c * problem_.taps());
+        if (tiling.f16_pairs = makes_pairs(); tiling.f16_pairs) runs(tiling, columns);
+        tiling.f16_pairs = false;
+        if (preparation_ == Preparation::splitting) continue;
         runs(tiling, columns);
         // can_fold_columns() says the rest.
         if (channels != 64 || schedule == Schedule::sliced_k || problem_.columns.taps == 1) continue;
@@ -113,7 +118,8 @@ class Search {
  private:
   void runs(WgmmaTiling tiling, int columns) {
     tiling.tile.columns = columns;
-    if (tiling.splits_operands() && !WgmmaRegisters(geometry(tiling)).fit()) return;
+    if (tiling.splits_operands() && !WgmmaRegisters(geometry(tiling.f16_pairs ? by_im2col(tiling) : tiling)).fit())
+      return;
     filter_rows(tiling, 1);
     if (problem_.rows.taps > 1 && problem_.rows.stride == 1 && problem_.columns.stride == 1 &&
         problem_.taps() <= kMostTapsOfStep)
@@ -186,11 +192,13 @@ class Search {
     if (only_splits(tiling) &&
         (tiling.schedule == WgmmaTiling::Schedule::pingpong || geometry(tiling).tiles() > target_.sm_count))
       return;
-    const std::int64_t all = ceil_div(problem_.c, grid_.slice_channels());
+    std::int64_t all = ceil_div(problem_.c, grid_.slice_channels());
+    if (tiling.f16_pairs) all = round_up(all, kPairGroupRows);
     // Both parts of the weights of two slices may be more than shared memory holds of a wide filter's row.
-    const bool wide = tiling.splits_operands() && problem_.columns.taps >= kWideFilter;
+    const bool wide = tiling.operand_parts() > 1 && problem_.columns.taps >= kWideFilter;
     for (const int slices : {1, 2, 4, 8}) {
       if (slices == 1 ? all > 1 && !wide : all == 1 || slices > round_up(all, 2)) continue;
+      if (tiling.f16_pairs && slices % kPairGroupRows != 0) continue;
       tiling.pipeline.slices = slices;
       const WgmmaGeometry step = geometry(tiling);
       const std::int64_t chunk_bytes = std::min<std::int64_t>(step.chunk_channels(), problem_.c) *
@@ -199,8 +207,8 @@ class Search {
         why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);
         continue;
       }
-      const WgmmaRegisters registers(step);
-      if (registers.per_load() > registers.for_loads() || step.packed_rows() > INT32_MAX) continue;
+      // Runs of pairs may be longer where no thread loads them: pixels() says where.
+      if ((!tiling.f16_pairs && !holds_a_load(step)) || step.packed_rows() > INT32_MAX) continue;
       weights(step);
     }
   }
@@ -225,14 +233,15 @@ class Search {
   void pixels(const WgmmaGeometry& loaded) {
     WgmmaTiling tiling = loaded.tiling();
     const bool im2col = can_use_im2col(loaded);
+    // A thread that loads vectors of four channels has no eight to make a row of. Whoever loads or converts pixels
+    // needs more registers than who splits them in place.
+    const bool no_threads =
+        tiling.f16_pairs && (loaded.loads_vectors() || !holds_a_load(loaded) || !WgmmaRegisters(loaded).fit());
     // Where TMA's im2col mode cannot serve NHWC tensors, their weights are packed.
     const bool as_it_lies = preparation_ == Preparation::none;
-    if (as_it_lies && (tiling.packs_weights() || problem_.input.layout() == Layout::nchw)) loads(tiling);
-    if (im2col) {
-      tiling.producer.pixels = WgmmaTiling::Pixels::im2col;
-      loads(tiling);
-    }
-    if (!as_it_lies) return;
+    if (as_it_lies && !no_threads && (tiling.packs_weights() || problem_.input.layout() == Layout::nchw)) loads(tiling);
+    if (im2col) loads(tiling = by_im2col(tiling));
+    if (!as_it_lies || no_threads) return;
     if (can_use_planes(loaded)) {
       tiling.producer.pixels = WgmmaTiling::Pixels::planes;
       loads(tiling);
@@ -312,10 +321,27 @@ class Search {
                            WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
     into_.add(tiling, launch,
               price_.of(geometry, memory.store(), tiles) + preparation_cost_ +
-                  (tiling.weights == WgmmaTiling::Weights::unpacked ? weight_transposition_ : 0));
+                  (tiling.weights == WgmmaTiling::Weights::unpacked ? weight_transposition_ : 0) +
+                  (tiling.f16_pairs ? range_cost_ : 0));
   }
 
   WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }
+
+  /// Whether floats become pairs in the kernel, or before it of x as it lies.
+  bool makes_pairs() const {
+    return problem_.arithmetic == Arithmetic::f16x3 &&
+           (preparation_ == Preparation::none || preparation_ == Preparation::splitting);
+  }
+
+  static WgmmaTiling by_im2col(WgmmaTiling tiling) {
+    tiling.producer.pixels = WgmmaTiling::Pixels::im2col;
+    return tiling;
+  }
+
+  static bool holds_a_load(const WgmmaGeometry& geometry) {
+    const WgmmaRegisters registers(geometry);
+    return registers.per_load() <= registers.for_loads();
+  }
 
   CandidateList& into_;
   const Problem& problem_;
@@ -324,20 +350,24 @@ class Search {
   WgmmaPrice price_;
   Preparation preparation_ = Preparation::none;
   std::int64_t preparation_cost_ = 0;
+  std::int64_t range_cost_;            // of the kernels that find ranges
   std::int64_t weight_transposition_;  // its price, if weights must be brought into order and are not packed
   bool leaves_pixels_;                 // to another kernel, which interleaves them, and need not
   std::string why_;                    // the last rule that kept a tiling from being cut to shared memory
   bool memory_decides_ = false;        // none did for one of them
 };
 
-/// Candidates that transpose the input, an NCHW tensor, before they convolve.
+/// Candidates that transpose the input, an NCHW tensor, before they convolve, and that split it into pairs of fp16
+/// numbers.
 void add_transposed_candidates(const Problem& problem, const Target& target, CandidateList& into) {
-  if (problem.input.layout() == Layout::nhwc) return;
-  const Problem transposed = transposed_problem(problem);
-  if (TransposeInputTiling::pixel_slices(transposed) == 1 ||
-      TransposeInputTiling::transposed_bytes(transposed) > kMostPreparedBytes)
-    return;
-  Search(transposed, target, into, problem, Preparation::transposition).run();
+  const auto fits = [](const Problem& prepared) {
+    return TransposeInputTiling::transposed_bytes(prepared) <= kMostPreparedBytes;
+  };
+  const Problem transposed = transposed_problem(problem), split = split_problem(problem);
+  if (problem.input.layout() == Layout::nchw && TransposeInputTiling::pixel_slices(transposed) > 1 && fits(transposed))
+    Search(transposed, target, into, problem, Preparation::transposition).run();
+  if (problem.arithmetic == Arithmetic::f16x3 && fits(split))
+    Search(split, target, into, problem, Preparation::splitting).run();
 }
 
 /// Candidates that gather the patches of the input before they convolve.

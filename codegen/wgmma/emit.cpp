@@ -23,6 +23,7 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   add_problem_constants(c, problem,
                         tiling.gathers_patches()    ? "patches"
                         : tiling.transposes_input() ? "transposed_x"
+                        : tiling.splits_input()     ? "split_x"
                                                     : "x");
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group");
   c.add("kGroupK", problem.k).add("kPlane", problem.output_plane(), "P * Q");
@@ -72,13 +73,13 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
         .add("kParts", geometry.pixels().parts(), "of a run");
   else if (geometry.loads_vectors())
     c.add("kSlicePitch", geometry.pixels().slice_pitch(), "pixels");
-  if (tiling.splits_im2col())
+  if (tiling.splits_im2col() && !tiling.f16_pairs)
     c.add("kSplitBatch", geometry.split_rows().batch, "rows that a thread reads before it stores their parts");
   c.add("kRunBytes", geometry.pixels().run_bytes());
   c.add("kWeightBytes", geometry.weight_bytes())
       .add("kInputBytes", geometry.pixels().input_bytes(),
-           tiling.splits_operands() ? "of one part, the larger first" : "");
-  if (!tiling.packs_weights() || (tiling.splits_operands() && !tiling.keeps_weights()))
+           tiling.operand_parts() > 1 ? "of one part, the larger first" : "");
+  if (!tiling.packs_weights() || (tiling.operand_parts() > 1 && !tiling.keeps_weights()))
     c.add("kWeightOffset", memory.weight_offset(), "bytes from a stage's start");
   if (!tiling.packs_weights() && !tiling.takes_weights_transposed())
     c.add("kTaps", geometry.taps())
@@ -105,6 +106,10 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   if (geometry.has_zeros()) c.add("kZerosFirstByte", memory.zeros_first_byte());
   c.add("kBarriersFirstByte", memory.barriers_first_byte());
 
+  if (tiling.f16_pairs) {
+    c.group("Scales");
+    c.add("kWeightRangeRow", geometry.packed_rows(), "behind packed weights, in rows of 16 bytes");
+  }
   if (tiling.split_k > 1)
     c.add("kPartialSumStride", WgmmaStore(geometry).partial_sum_stride(), "floats from a split to the next");
   std::string text = c.text();
@@ -146,7 +151,7 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
                   tiling.folds_columns() ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)",
                   tiling.folds_columns() ? "" : " / kStrideW"));
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
-  const std::string_view parts = tiling.splits_operands() ? "2 * " : "";
+  const std::string_view parts = tiling.operand_parts() > 1 ? "2 * " : "";
   lines.add(tiling.folds_columns()
                 ? fmt::format("static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);\n"
                               "static_assert(kWeightBytes == {}kUnits * kBlockK * kOperandRowBytes && kFoldedColumns * "
@@ -216,6 +221,7 @@ std::string_view multiply_file(const WgmmaGeometry& geometry) {
       return f16 ? "device/multiply_pixels_f16.cuh" : "device/multiply_pixels_bf16.cuh";
     return f16 ? "device/multiply_transposed_f16.cuh" : "device/multiply_transposed_bf16.cuh";
   }
+  if (geometry.tiling().f16_pairs) return "device/multiply_f16.cuh";
   if (problem.input.type == DataType::f32) return "device/multiply_tf32.cuh";
   if (geometry.tiling().uses_planes())
     return problem.input.type == DataType::f16 ? "device/multiply_planes_f16.cuh" : "device/multiply_planes_bf16.cuh";
@@ -244,7 +250,9 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   if (tiling.loads_pixels() && geometry.loads_vectors())
     result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});
   result.push_back({operand_header(problem.input.type)});
-  if (tiling.splits_operands()) result.insert(result.end(), {{"device/split_tf32.cuh"}, {"device/promote.cuh"}});
+  if (tiling.operand_parts() > 1) result.push_back({"device/split_tf32.cuh"});
+  if (tiling.f16_pairs) result.insert(result.end(), {{"device/pair_f16.cuh"}, {"device/split_f16.cuh"}});
+  if (tiling.splits_operands()) result.push_back({"device/promote.cuh"});
   if (nhwc && tiling.folds_columns()) {
     result.push_back({"device/vector.cuh"});
   } else if (nhwc) {

@@ -34,7 +34,7 @@ std::string layout_comment(const WgmmaGeometry& geometry, std::string_view relea
   const WgmmaTiling& tiling = geometry.tiling();
   LayoutComment comment;
   comment.memory("0", fmt::format("kStages stages: pixels of kRuns runs{}{}",
-                                  tiling.splits_operands() ? ", first their larger and then their smaller parts" : "",
+                                  tiling.operand_parts() > 1 ? ", first their larger and then their smaller parts" : "",
                                   tiling.keeps_weights() ? "" : ", behind them the weights of the step"));
   if (tiling.keeps_weights()) comment.memory("kWeightsFirstByte", "weights of all steps");
   if (tiling.converts_pixels())

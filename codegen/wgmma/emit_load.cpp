@@ -46,6 +46,8 @@ std::string load_pixel(const WgmmaGeometry& geometry) {
 /// Lines that store the channels of a pixel, `value`, as operand rows at `destination`.
 std::string store_rows(const WgmmaGeometry& geometry, std::string_view destination, std::string_view at,
                        std::string_view value) {
+  if (geometry.tiling().f16_pairs)
+    return fmt::format("store_f16_pixel<kSlices, kRunPixels>({}, {}, scale);", destination, value);
   if (geometry.tiling().splits_operands())
     return fmt::format("store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>({}, {}, kSlices);",
                        destination, value);
@@ -88,10 +90,14 @@ std::string pixel_place(const WgmmaGeometry& geometry) {
          "const int column = (column_first + pixel) % kPitch;\n";
 }
 
+/// Whether producer warps make pairs of fp16 numbers.
+bool splits_to_f16(const WgmmaTiling& tiling) { return tiling.f16_pairs && !tiling.splits_input(); }
+
 /// Holes of every text that loads a run.
 Holes place_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  return {{"run_start", run_start(geometry)},
+  return {{"scale", splits_to_f16(tiling) ? ", float scale" : ""},
+          {"run_start", run_start(geometry)},
           {"pixel_place", pixel_place(geometry)},
           {"valid", tiling.tile.images > 0 ? " && image < kImages && image < kN - run_first" : ""},
           {"image_offset", tiling.tile.images > 0 ? "image * kInputStrideN + " : ""}};
@@ -152,7 +158,8 @@ std::string convert_run(const WgmmaGeometry& geometry) {
                                          : "operand_row(channel)";
     holes.emplace(
         "store_rows",
-        tiling.splits_operands()
+        tiling.f16_pairs ? "if (pixel < kRunPixels) store_f16_pixel<kSlices, kRunPixels>(destination, value, scale);"
+        : tiling.splits_operands()
             ? "if (pixel < kRunPixels)\n"
               "  store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination, value, kSlices);"
             : fmt::format("#pragma unroll\n"
@@ -274,7 +281,10 @@ std::string load_functions(const WgmmaGeometry& geometry) {
       return warp_steps(geometry) + "\n" + copy_pixels(geometry) + "\n" + convert_run(geometry);
     case Pixels::im2col:
       return copy_im2col(geometry) +
-             (tiling.splits_operands() ? "\n" + std::string(embedded_text("wgmma/split_pixels.cu.in")) : "");
+             (tiling.splits_im2col()
+                  ? "\n" + std::string(embedded_text(tiling.f16_pairs ? "wgmma/split_pixels_f16.cu.in"
+                                                                      : "wgmma/split_pixels.cu.in"))
+                  : "");
     case Pixels::planes:
       return copy_planes(geometry);
   }
@@ -290,7 +300,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return "wgmma/producer_converted.cu.in";
     case Pixels::im2col:
-      if (tiling.splits_operands()) return "wgmma/producer_split.cu.in";
+      if (tiling.splits_im2col()) return "wgmma/producer_split.cu.in";
       [[fallthrough]];
     case Pixels::planes:
       return "wgmma/producer_copied.cu.in";
@@ -354,11 +364,14 @@ Holes load_holes(const WgmmaGeometry& geometry) {
                  {"chunk", text.chunk},
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
+  if (!tiling.copies_operands() || tiling.splits_im2col())
+    tiles.merge(Holes{{"find_scale", splits_to_f16(tiling) ? "const float scale = scale_of(largest_of(x_range));" : ""},
+                      {"scale", splits_to_f16(tiling) ? ", scale" : ""}});
   if (copies)
     tiles.merge(Holes{{"source", copied_tensor(geometry)}});
   else
     tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
-  if (tiling.copies_operands() && !tiling.splits_operands()) {
+  if (tiling.copies_operands() && !tiling.splits_im2col()) {
     tiles.emplace("copied_bytes", tiling.uses_im2col() ? "kIm2colBytes" : "kInputBytes");
     // A thread that only waits for stages, and arrives nowhere, could miss a phase: the others would not wait for it.
     tiles.emplace("issuing_threads",

@@ -18,7 +18,7 @@ std::string_view copies_weights(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return "lane == 0";
     case Pixels::im2col:
-      if (tiling.splits_operands()) return "lane == 0";  // of the first warp
+      if (tiling.splits_im2col()) return "lane == 0";  // of the first warp
       [[fallthrough]];
     case Pixels::planes:
       return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
@@ -64,7 +64,7 @@ std::string met_tap_tables(const WgmmaGeometry& geometry) {
 
 std::string_view weight_offset_constant(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightOffset";
+  return tiling.packs_weights() && tiling.operand_parts() == 1 ? "kInputBytes" : "kWeightOffset";
 }
 
 void add_arrival_constants(Constants& c, const WgmmaGeometry& geometry) {
@@ -82,7 +82,7 @@ void add_arrival_constants(Constants& c, const WgmmaGeometry& geometry) {
     case Pixels::planes:
       break;
     case Pixels::im2col:
-      if (!tiling.splits_operands()) break;
+      if (!tiling.splits_im2col()) break;
       arrivals = 3;
       who = "each warp that splits pixels";
       break;
@@ -100,6 +100,8 @@ std::string await_packing(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   // By a kernel before: packed, or transposed.
   const bool are_made = tiling.packs_weights() || is_scratch(geometry.problem().weight.tensor);
+  // All threads need the scale of pixels, or copy what was split.
+  if (tiling.f16_pairs) return "wait_for_previous_kernel();";
   if (tiling.splits_im2col())
     return geometry.reads_operand_rows() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
   if (geometry.reads_operand_rows())

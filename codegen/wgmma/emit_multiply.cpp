@@ -1,5 +1,6 @@
 // The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies
 // what. Not what they do with the sums: emit_store_nchw.cpp and its like.
+#include "codegen/f16_pairs.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
@@ -123,6 +124,31 @@ void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, cons
   }
 }
 
+/// The same of pairs of fp16 numbers: of every four slices of a tap, two are of larger parts and two of smaller ones.
+void add_pair_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                              const std::string& release_in_order) {
+  const auto add = [&](const Unit& weights, const Unit& pixels, bool accumulate) {
+    const std::int64_t channel = weights.slice / kPairGroupRows * kPairGroupChannels;
+    lines.add(fmt::format("multiply(partial, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", weights.index,
+                          pixels.pixel_row, accumulate ? 1 : 0, tap_name(geometry, weights), channel,
+                          channel + kPairGroupChannels - 1));
+  };
+  std::size_t first = 0;
+  for (const int multiplications : geometry.promotion_groups(static_cast<int>(all.size() / kPairGroupRows))) {
+    const std::size_t end = first + kPairGroupRows * static_cast<std::size_t>(multiplications);
+    lines.add("multiply_begin();");
+    for (std::size_t i = first; i < end; i += kPairGroupRows) {
+      add(all[i + 2], all[i], i != first);
+      add(all[i], all[i + 2], true);
+    }
+    for (std::size_t i = first; i < end; i += kPairGroupRows) add(all[i], all[i], true);
+    lines.add("multiply_commit();\nmultiply_wait<0>();\nsettle(partial);");
+    if (end >= all.size()) lines.add(release_in_order + "if (releases_stage) barrier_arrive(empty + stage);");
+    lines.add("promote(sum, partial);");
+    first = end;
+  }
+}
+
 /// Which tiles and which of their steps a warpgroup multiplies, and when.
 Holes share_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -187,7 +213,10 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
   Lines lines;
   if (tiling.splits_operands()) {
     lines.add("// begin taps");
-    add_split_multiplications(lines, geometry, all, release_in_order);
+    if (tiling.f16_pairs)
+      add_pair_multiplications(lines, geometry, all, release_in_order);
+    else
+      add_split_multiplications(lines, geometry, all, release_in_order);
     lines.add("// end taps");
     return lines.text();
   }
@@ -224,7 +253,7 @@ std::string operands(const WgmmaGeometry& geometry) {
                     geometry.loads_vectors() ? "kSlicePitch" : "kRunPixels"));
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
-  if (tiling.splits_operands())
+  if (tiling.operand_parts() > 1)
     lines.add(tiling.pipeline.slices > 1 || tiling.uses_im2col()
                   ? "const MatrixOperand pixels_low = pixels + kInputBytes / kOperandRowBytes;"
                   : "const char* pixels_low = pixels + kInputBytes;");
@@ -252,7 +281,7 @@ std::string operands(const WgmmaGeometry& geometry) {
   lines.add(
       "const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * "
       "kOperandRowBytes);");
-  if (tiling.splits_operands()) lines.add("const MatrixOperand weights_low = weights + kUnits * kBlockK;");
+  if (tiling.operand_parts() > 1) lines.add("const MatrixOperand weights_low = weights + kUnits * kBlockK;");
   return lines.text();
 }
 
@@ -288,7 +317,10 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
   tile.merge(Holes{{"end_step", text.end_step},
                    {"operands", operands(geometry)},
                    {"multiply", multiplications(geometry, own_first, tile["release_in_order"])}});
-  if (tiling.splits_operands()) tile.erase("release_in_order");
+  if (tiling.splits_operands()) {
+    tile.erase("release_in_order");
+    tile.emplace("undo_scales", tiling.f16_pairs ? std::string(embedded_text("wgmma/undo_scales.cu.in")) : "");
+  }
   const bool in_registers = geometry.multiplies_registers();
   holes.merge(Holes{
       {"consumer_registers",

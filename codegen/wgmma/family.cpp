@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "codegen/find_range/pass.h"
 #include "codegen/gather_patches/pass.h"
 #include "codegen/pack_weights/pass.h"
 #include "codegen/reduce/pass.h"
@@ -29,6 +30,7 @@ PackWeightsTiling packed_layout(const WgmmaGeometry& geometry) {
   layout.row_pitch = geometry.pitch();
   layout.folded_columns = tiling.tile.folded_columns;
   layout.parts = tiling.operand_parts();
+  layout.f16_pairs = tiling.f16_pairs;
   // Phases of columns that a tile has together need not meet the same taps.
   layout.leaves_zero_taps = geometry.copies_met_taps() && !geometry.problem().phases.columns_innermost;
   return layout;
@@ -39,13 +41,18 @@ void add_passes(ConvPlan& plan) {
   const Problem asked = plan.convolution().problem;
   // Weights of patches are packed as those of the 1x1 convolution.
   if (tiling.gathers_patches()) plan.convolution().problem = patch_problem(asked);
-  const Problem convolved = tiling.transposes_input() ? transposed_problem(asked) : plan.convolution().problem;
+  const Problem convolved = tiling.transposes_input() ? transposed_problem(asked)
+                            : tiling.splits_input()   ? split_problem(asked)
+                                                      : plan.convolution().problem;
   const WgmmaGeometry geometry(convolved, tiling);
   // Regions in the order of their use by callers who pack weights themselves: theirs comes first.
   if (tiling.packs_weights()) add_weight_packing(plan, packed_layout(geometry));
+  if (tiling.f16_pairs) add_weight_range(plan);
   if (tiling.split_k > 1)
     add_reduction(plan, tiling.split_k, WgmmaStore(geometry).partial_sum_stride(), Relu::instruction);
   if (tiling.transposes_input()) add_input_transposition(plan);
+  if (tiling.f16_pairs) add_input_range(plan);
+  if (tiling.splits_input()) add_input_splitting(plan);
   if (tiling.gathers_patches()) add_patch_gathering(plan, asked);
 }
 
@@ -66,6 +73,7 @@ std::string loading(const WgmmaGeometry& geometry) {
       return fmt::format("{}as operand rows, by TMA in im2col mode",
                          geometry.tiling().gathers_patches()    ? "patches, gathered before, "
                          : geometry.tiling().transposes_input() ? "transposed before, "
+                         : geometry.tiling().splits_input()     ? "split before, "
                                                                 : "");
   }
   return {};
@@ -97,6 +105,11 @@ std::string_view weights(const WgmmaTiling& tiling) {
   return {};
 }
 
+std::string_view split_products(const Tiling& tiling) {
+  const auto& wgmma = std::get<WgmmaTiling>(tiling);
+  return !wgmma.splits_operands() ? "" : wgmma.f16_pairs ? "f16x3" : "tf32x3";
+}
+
 bool reads_asked_weight(const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).takes_weights_transposed(); }
 
 std::string describe(const KernelPlan& kernel) {
@@ -126,7 +139,8 @@ std::string describe(const KernelPlan& kernel) {
   if (geometry.skips_zero_taps())
     text += fmt::format("taps: those that a tile's phase meets, {} of {}\n", geometry.met_taps(),
                         geometry.tile_phases() * geometry.taps());
-  if (t.splits_operands()) text += split_operands_text(t.promotion_interval);
+  if (t.splits_operands())
+    text += split_operands_text(t.f16_pairs ? SplitInto::f16 : SplitInto::tf32, t.promotion_interval);
   if (t.split_k > 1) text += fmt::format("split-K: over {} blocks, partial sums added by another kernel\n", t.split_k);
   return text;
 }
@@ -144,10 +158,12 @@ std::vector<int> body(const KernelPlan& kernel) {
           static_cast<int>(t.weights),
           t.gathers_patches()    ? 2
           : t.transposes_input() ? 1
+          : t.splits_input()     ? 3
                                  : 0,
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
           t.promotion_interval,
+          t.f16_pairs ? 1 : 0,
           geometry.skips_zero_taps() ? static_cast<int>(geometry.tile_phases()) : 0,
           t.stores_pixels         ? 3
           : store.stores_bulk()   ? 1
@@ -212,7 +228,7 @@ FamilyFunctions wgmma_family() {
       .stores_pixels = [](const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).stores_pixels; },
       .joins_groups = [](const Tiling& tiling) { return std::int64_t{std::get<WgmmaTiling>(tiling).joins_groups}; },
       .awaits_weights = [](const Tiling&) { return true; },
-      .splits_operands = [](const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).splits_operands(); },
+      .split_products = split_products,
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgmma::emit,

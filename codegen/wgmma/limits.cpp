@@ -51,7 +51,7 @@ bool can_copy_pixels(const WgmmaGeometry& geometry) {
 std::int64_t groups_to_join(const Problem& problem) {
   constexpr std::int64_t kRows = 64, kMostProducts = 256;
   if (problem.groups == 1 || problem.c == 1 || problem.pixel_channels() == 1) return 1;
-  if (problem.arithmetic == Arithmetic::tf32x3 || (problem.is_sub_pixel() && !problem.phases.stores_pixels)) return 1;
+  if (splits_floats(problem.arithmetic) || (problem.is_sub_pixel() && !problem.phases.stores_pixels)) return 1;
   for (std::int64_t count = std::min(problem.groups, kRows / problem.pixel_channels()); count > 1; --count)
     if (problem.groups % count == 0 && count * problem.c <= kMostProducts) return count;
   return 1;

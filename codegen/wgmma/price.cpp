@@ -5,6 +5,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/cost.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/gather_patches/tiling.h"
 #include "codegen/wgmma/store.h"
 
@@ -47,6 +48,7 @@ std::int64_t WgmmaPrice::split_pixel(const WgmmaGeometry& geometry) const {
   return geometry.loads_vectors() ? costs_.loads.split_vector : tiling.pipeline.slices * costs_.loads.split_row;
 }
 
+// Pairs of fp16 numbers take about as many instructions as TF32 numbers, and have their prices.
 std::int64_t WgmmaPrice::split_copied(const WgmmaGeometry& geometry) const {
   if (!geometry.tiling().splits_im2col()) return 0;
   const auto [batch, batches] = geometry.split_rows();
@@ -147,16 +149,17 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   const std::int64_t n = tiling.tile.columns, instruction = std::max(n / 2, costs_.multiply.instruction + n / 4);
   // An instruction multiplies two units; one consumer issues it, or both.
   const bool alone = tiling.tile_consumers() == 1;
-  const int products = tiling.splits_operands() ? 3 : 1;
+  // Three of TF32 numbers, or half as many of fp16 numbers, of which an instruction takes twice as many.
+  const int half_products = tiling.f16_pairs ? 3 : tiling.splits_operands() ? 6 : 2;
   // Blocks that have several tiles have some of every phase.
   const std::int64_t units =
       geometry.tiles() <= target_.sm_count ? geometry.most_multiplied_units() : geometry.multiplied_units();
-  const std::int64_t pipe = products * units * instruction * tiling.tile_consumers() / 2;
+  const std::int64_t pipe = half_products * units * instruction * tiling.tile_consumers() / 4;
   std::int64_t cycles = pipe;
   if (tiling.splits_operands())
-    cycles += ceil_div(units / 2, tiling.promotion_interval) * (tiling.schedule == WgmmaTiling::Schedule::pingpong
-                                                                    ? costs_.multiply.promotion_alone
-                                                                    : costs_.multiply.promotion);
+    cycles += ceil_div(units / (tiling.f16_pairs ? kPairGroupRows : 2), tiling.promotion_interval) *
+              (tiling.schedule == WgmmaTiling::Schedule::pingpong ? costs_.multiply.promotion_alone
+                                                                  : costs_.multiply.promotion);
   if (!tiling.keeps_weights()) cycles += costs_.multiply.weights;
   if (alone) cycles += costs_.multiply.alone;
   if (geometry.multiplies_registers())
@@ -300,6 +303,11 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
   const std::int64_t read = problem_.n * problem_.input_channels() * problem_.rows.input * width;
   const std::int64_t written = pixels * grid_.pixel_slices() * PixelGrid::kRowBytes;
   return making_operand_rows(read + written);
+}
+
+std::int64_t WgmmaPrice::of_ranges() const {
+  return making_operand_rows(problem_.input_elements() * problem_.input.element_bytes()) +
+         making_operand_rows(PackWeightsTiling::source_elements(problem_) * problem_.weight.element_bytes());
 }
 
 std::int64_t WgmmaPrice::of_gathering(const Problem& source) const {

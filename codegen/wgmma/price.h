@@ -21,6 +21,8 @@ class WgmmaPrice {
   /// Picoseconds of the kernel that makes this convolution's pixels of those of `source`.
   std::int64_t of_transposition(const Problem& source) const;
   std::int64_t of_gathering(const Problem& source) const;
+  /// Of the kernels that find the ranges of the input and of w.
+  std::int64_t of_ranges() const;
 
  private:
   /// Of a kernel before the convolution that reads and writes so many bytes.

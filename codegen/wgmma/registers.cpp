@@ -10,6 +10,13 @@ namespace {
 
 constexpr int kMostConsumerRegisters = 192;  // what is left to producer warps must do for a step
 constexpr int kMostSplitConsumerRegisters = 208;
+/// Where TMA brings pixels, and threads split them at most, in place.
+constexpr int kMostPairConsumerRegisters = 224;
+
+int most_consumer_registers(const WgmmaTiling& tiling) {
+  if (tiling.f16_pairs && tiling.uses_im2col()) return kMostPairConsumerRegisters;
+  return tiling.splits_operands() ? kMostSplitConsumerRegisters : kMostConsumerRegisters;
+}
 
 /// Registers of a consumer thread for weights that it multiplies from there.
 int weight_registers(const WgmmaGeometry& geometry) {
@@ -51,8 +58,7 @@ int registers_of_load(const WgmmaGeometry& geometry) {
 
 WgmmaRegisters::WgmmaRegisters(const WgmmaGeometry& geometry)
     : wanted_(wanted_registers(geometry)),
-      consumer_(std::min(wanted_,
-                         geometry.tiling().splits_operands() ? kMostSplitConsumerRegisters : kMostConsumerRegisters)),
+      consumer_(std::min(wanted_, most_consumer_registers(geometry.tiling()))),
       producer_(producer_registers(geometry.tiling(), consumer_)),
       for_loads_(producer_ - address_registers(geometry)),
       per_load_(registers_of_load(geometry)) {}

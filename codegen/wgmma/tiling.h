@@ -73,14 +73,16 @@ struct WgmmaTiling {
     none,
     transposition,  ///< to NHWC (transpose_input/)
     gathering,      ///< what outputs meet of it (gather_patches/): what remains is a 1x1 convolution of patches
+    splitting,      ///< NHWC pairs of fp16 numbers (transpose_input/)
   };
   Preparation preparation = Preparation::none;
   bool stores_pixels = false;  ///< of a strided data gradient: Phases::stores_pixels
   int joins_groups = 1;        ///< that a group of the kernel's problem is made of: join_groups()
   int split_k = 1;             ///< blocks that share the reduction of a tile, each a range of steps
-  /// If operands are split into two TF32 numbers each: multiplications of the larger ones that accumulators take, which
+  /// If operands are split into two numbers each: multiplications of the larger ones that accumulators take, which
   /// truncate, before they are added to fp32 sums. 0: operands are not split.
   int promotion_interval = 0;
+  bool f16_pairs = false;  ///< the two numbers are fp16: f16_pairs.h
 
   static constexpr int kThreads = 384;
   static constexpr int kProducerWarps = 4;  ///< of a block, the first; the others are two consumer warpgroups
@@ -101,12 +103,15 @@ struct WgmmaTiling {
   bool copies_operands() const { return uses_im2col() || uses_planes(); }
   bool transposes_input() const { return preparation == Preparation::transposition; }
   bool gathers_patches() const { return preparation == Preparation::gathering; }
+  bool splits_input() const { return preparation == Preparation::splitting; }
   bool stores_boxes() const { return staged_boxes > 0; }
   bool folds_columns() const { return tile.folded_columns > 1; }
   bool splits_operands() const { return promotion_interval > 0; }
   /// Whether producer warps split what TMA brings.
-  bool splits_im2col() const { return splits_operands() && uses_im2col(); }
-  int operand_parts() const { return splits_operands() ? 2 : 1; }  ///< numbers that an operand's element is the sum of
+  bool splits_im2col() const { return splits_operands() && uses_im2col() && !splits_input(); }
+  /// Copies of an operand in a stage, of which the larger parts are one and the smaller ones another. Pairs of fp16
+  /// numbers are one, as large as floats.
+  int operand_parts() const { return splits_operands() && !f16_pairs ? 2 : 1; }
   bool operator==(const WgmmaTiling&) const = default;
 };
 

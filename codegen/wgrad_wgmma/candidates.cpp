@@ -220,7 +220,7 @@ class Search {
     }
   }
 
-  bool splits_operands() const { return problem_.arithmetic == Arithmetic::tf32x3; }
+  bool splits_operands() const { return splits_floats(problem_.arithmetic); }
 
   /// Whether accumulators may take a step's products before they are promoted, and registers hold what they multiply.
   bool splits_step(const WgradWgmmaTiling& tiling) const {
@@ -305,7 +305,7 @@ class Search {
 
 /// Adds tilings for 1x1 filters whose operands are planes: the tensor's own, or planes that a kernel before makes.
 void add_planes(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
-  if (asked.arithmetic == Arithmetic::tf32x3) return;
+  if (splits_floats(asked.arithmetic)) return;
   tiling.producer = WgradWgmmaTiling::Producer::planes;
   // What a stride skips is left out where x is packed.
   const bool skips = asked.rows.stride != 1 || asked.columns.stride != 1;

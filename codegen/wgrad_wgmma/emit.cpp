@@ -210,7 +210,7 @@ std::vector<Argument> parameters(const WgradGeometry& geometry) {
 
 /// The multiplication whose first operand is in registers.
 std::string_view multiplication(Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::tf32 || arithmetic == Arithmetic::tf32x3) return "device/multiply_registers_tf32.cuh";
+  if (arithmetic == Arithmetic::tf32 || splits_floats(arithmetic)) return "device/multiply_registers_tf32.cuh";
   return arithmetic == Arithmetic::f16 ? "device/multiply_registers_f16.cuh" : "device/multiply_registers_bf16.cuh";
 }
 

@@ -62,7 +62,7 @@ std::string describe(const KernelPlan& kernel) {
       "strips of {} rows: {} in all, shared by {} blocks; accumulators added to memory every {} strip(s) of {} rows\n",
       t.block_k(), t.block_c, t.block_r, t.block_s, t.consumers_k == 2 ? "share" : "deal out", t.row_pixels, t.stages,
       t.x_rows, rows_of_x(geometry), t.strip_rows, geometry.strips(), t.splits, t.summed_strips, t.piece_rows);
-  if (t.splits_operands) text += split_operands_text(t.promotion_interval());
+  if (t.splits_operands) text += split_operands_text(SplitInto::tf32, t.promotion_interval());
   return text;
 }
 
@@ -98,7 +98,9 @@ FamilyFunctions wgrad_wgmma_family() {
       .name = "wgrad_wgmma",
       .uses_tensor_cores = true,
       .reads_any_weight = true,
-      .splits_operands = [](const Tiling& tiling) { return std::get<WgradWgmmaTiling>(tiling).splits_operands; },
+      .split_products = [](const Tiling& tiling) -> std::string_view {
+        return std::get<WgradWgmmaTiling>(tiling).splits_operands ? "tf32x3" : "";
+      },
       .enumerate = wgrad_wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgrad_wgmma::emit,

@@ -23,7 +23,7 @@ std::string wgrad_wgmma::obstacle(const Problem& problem, const Target& target) 
   if (problem.arithmetic == Arithmetic::fp32) return "math=ieee takes FMA";
   // At most as many products as either tensor has pixels meet in a tap.
   const std::int64_t pixels = problem.n * std::min(problem.input_plane(), problem.output_plane());
-  if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitPixels)
+  if (splits_floats(problem.arithmetic) && pixels < kFewestSplitPixels)
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
                        pixels, kFewestSplitPixels);
   if (problem.n == 0) return "there are no images";

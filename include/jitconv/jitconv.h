@@ -75,7 +75,12 @@ typedef enum jitconv_output_dtype {
 typedef enum jitconv_layout { JITCONV_NCHW = 0, JITCONV_NHWC = 1 } jitconv_layout;
 
 /** The accuracy that a kernel promises; see docs/accuracy.md. */
-typedef enum jitconv_math { JITCONV_MATH_IEEE = 0, JITCONV_MATH_FP32 = 1, JITCONV_MATH_TF32 = 2 } jitconv_math;
+typedef enum jitconv_math {
+  JITCONV_MATH_IEEE = 0,
+  JITCONV_MATH_FP32 = 1,
+  JITCONV_MATH_TF32 = 2,
+  JITCONV_MATH_FP16X3 = 3
+} jitconv_math;
 
 /** The last step of the epilogue; jitconv::Activation in jitconv/spec.h has the formulas. */
 typedef enum jitconv_activation {

@@ -40,9 +40,10 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 
 /// The accuracy that a kernel promises. docs/accuracy.md has the bounds.
 enum class MathMode : std::uint8_t {
-  ieee,  ///< fp32 FMA only
-  fp32,  ///< an error against fp64 that is no larger than that of an fp32 FMA loop
-  tf32,  ///< operands may be rounded to TF32: tensor cores multiply once, and not three times as for fp32
+  ieee,    ///< fp32 FMA only
+  fp32,    ///< an error against fp64 that is no larger than that of an fp32 FMA loop
+  tf32,    ///< operands may be rounded to TF32: tensor cores multiply once, and not three times as for fp32
+  fp16x3,  ///< fp32 plus 2^-38 * (|w| * largest |x| + |x| * largest |w|) for each product: pairs of fp16 numbers
 };
 
 /// The last step of the epilogue. x is the sum, to which bias and residual have been added.

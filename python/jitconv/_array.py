@@ -60,7 +60,8 @@ def conv2d(
     activation, slope, clamp_min, clamp_max
         As of ``jitconv.torch.functional.conv2d``.
     math
-        For float32: ``"fp32"``, ``"tf32"`` or ``"ieee"``.
+        For float32: ``"fp32"``, ``"tf32"``, ``"ieee"`` or ``"fp16x3"`` (docs/accuracy.md). The last is ``"fp32"``,
+        faster on Hopper, but for an error of 2^-38 of the largest magnitudes of both operands for each product.
     out : (N, K, P, Q)
         Where the result goes, dense in x's order. Optional for NumPy and for libraries with ``__array_namespace__``
         and arrays that can be written, such as CuPy.

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 Operation: TypeAlias = Literal["forward", "data_gradient", "weight_gradient"]
 Layout: TypeAlias = Literal["nchw", "nhwc"]
-Math: TypeAlias = Literal["ieee", "fp32", "tf32"]
+Math: TypeAlias = Literal["ieee", "fp32", "tf32", "fp16x3"]
 
 # Names that PyTorch uses, and the library's.
 _ACTIVATION_ALIASES = {"": "none", "gelu": "gelu_erf", "hardtanh": "clamp"}
@@ -23,7 +23,7 @@ ACTIVATIONS = (
     "hardswish",
     "clamp",
 )
-MATH_MODES = ("ieee", "fp32", "tf32")
+MATH_MODES = ("ieee", "fp32", "tf32", "fp16x3")
 
 
 def activation_name(name: str | None) -> str:

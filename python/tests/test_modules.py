@@ -17,6 +17,7 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_nn import get_new_module_tests
 
 import jitconv.torch as jt
+from jitconv.spec import MATH_MODES
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -144,6 +145,14 @@ def test_copies_and_pickles() -> None:
     assert torch.equal(layer(x), expected)
 
 
+@pytest.mark.parametrize("math", MATH_MODES)
+def test_copies_and_pickles_keep_the_math_mode(math: str) -> None:
+    layer = jt.Conv2d(3, 4, 3, math=math)
+    for other in (layer, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert other.math == math
+        assert repr(other) == f"{repr(nn.Conv2d(3, 4, 3))[:-1]}, math='{math}')"
+
+
 def test_attributes_may_change() -> None:
     torch.manual_seed(0)
     layer, x = jt.Conv2d(3, 4, 3), torch.randn(1, 3, 6, 6)
@@ -183,7 +192,11 @@ def test_hooks_run() -> None:
 
 
 def test_own_arguments_are_checked() -> None:
-    for arguments, words in (({"activation": "mish"}, "relu"), ({"math": "fp8"}, "tf32"), ({"policy": "x"}, "auto")):
+    for arguments, words in (
+        ({"activation": "mish"}, "relu"),
+        ({"math": "fp8"}, "ieee, fp32, tf32, fp16x3"),
+        ({"policy": "x"}, "auto"),
+    ):
         with pytest.raises(ValueError, match=words):
             jt.Conv2d(3, 4, 3, **arguments)
 

@@ -1,6 +1,7 @@
 // See operand_probes.h.
 #include "conformance/operand_probes.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "conformance/tensor_probes.h"
@@ -48,6 +49,55 @@ Probe split_operands() {
   // Half of the items have one, and are not split by rounding.
   for (std::size_t i = 0; i < probe.inputs.size(); i += 16) probe.inputs[i] = kEnds[i / 16 % std::size(kEnds)];
   probe.compute_capability = kHopper;
+  return probe;
+}
+
+/// 16 channels' parts with a scale that follows from the first word. Every sixteenth number is infinite, NaN, or small
+/// beside it.
+Probe split_into_f16() {
+  Probe probe;
+  probe.name = "split f16";
+  probe.device_files = {kF32.element, "device/operand_tf32.cuh", "device/pair_f16.cuh", "device/split_f16.cuh"};
+  probe.functions = {"split_f16.cuh: scale_of",         "split_f16.cuh: inverse_of_scale",
+                     "split_f16.cuh: split_any_to_f16", "split_f16.cuh: split_to_f16",
+                     "split_f16.cuh: store_f16_rows",   "split_f16.cuh: store_f16_pixel"};
+  probe.body =
+      "  const float scale = scale_of(in[0] & 0x7f7fffffu);\n"
+      "  const float* const value = reinterpret_cast<const float*>(in + 1);\n"
+      "  uint4 rows[4];\n"
+      "  store_f16_pixel<4, 1>(rows, value, scale);\n"
+      "  for (int i = 0; i < 16; ++i) out[i] = reinterpret_cast<const unsigned*>(rows)[i];\n"
+      "  out[16] = __float_as_uint(scale);\n"
+      "  out[17] = __float_as_uint(inverse_of_scale(scale));\n";
+  probe.in_words = 17;
+  probe.out_words = 18;
+  probe.inputs = words_to_round(probe.name, kProbeItems * probe.in_words);
+  constexpr std::uint32_t kEnds[] = {0x7f800000u, 0xff800000u, 0x7fffffffu, 0x80000000u,
+                                     0x00000001u, 0x80000001u, 0x00800000u, 0x00000000u};
+  for (std::size_t i = 0; i < probe.inputs.size(); i += probe.in_words) {
+    std::uint32_t largest = 0;
+    for (std::size_t j = 1; j < probe.in_words; ++j) largest = std::max(largest, probe.inputs[i + j] & 0x7fffffffu);
+    probe.inputs[i] = std::min(largest, 0x7f7fffffu);
+    // Half of the items have one, and are not split by rounding alone.
+    if (i / probe.in_words % 2 == 0)
+      probe.inputs[i + 1 + i / probe.in_words % 16] = kEnds[i / probe.in_words / 2 % std::size(kEnds)];
+  }
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
+/// Each lane reads its item's words, and gets the largest of its warp's: every item has it, in one of four places, as
+/// some items are run without the others.
+Probe largest_of_parts() {
+  Probe probe;
+  probe.name = "largest of parts";
+  probe.device_files = {kF32.element, "device/operand_tf32.cuh", "device/pair_f16.cuh", "device/split_f16.cuh"};
+  probe.functions = {"split_f16.cuh: largest_of"};
+  probe.body = "  out[0] = largest_of(reinterpret_cast<const uint4*>(in) - threadIdx.x % 32);\n";
+  probe.in_words = 4;
+  probe.out_words = 1;
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
+  for (std::size_t i = 0; i < kProbeItems; ++i) probe.inputs[i * probe.in_words + i % probe.in_words] = 0xffffffffu;
   return probe;
 }
 
@@ -107,7 +157,7 @@ Probe pairs(const ElementType& type) {
 }  // namespace
 
 std::vector<Probe> operand_probes() {
-  std::vector<Probe> all{operands_tf32(), split_operands(), promotions()};
+  std::vector<Probe> all{operands_tf32(), split_operands(), split_into_f16(), largest_of_parts(), promotions()};
   for (const ElementType& type : {kF16, kBf16}) {
     all.push_back(operands_16bit(type));
     all.push_back(pairs(type));

@@ -273,7 +273,8 @@ ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   spec.dtype = draw.of({DataType::f32, DataType::f16, DataType::bf16});
   spec.input_layout = draw.of({Layout::nchw, Layout::nhwc});
   spec.output_layout = draw.one_in(4) ? draw.of({Layout::nchw, Layout::nhwc}) : spec.input_layout;
-  spec.math = draw.of({MathMode::tf32, MathMode::tf32, MathMode::tf32, MathMode::fp32, MathMode::fp32, MathMode::ieee});
+  spec.math = draw.of({MathMode::tf32, MathMode::tf32, MathMode::tf32, MathMode::fp32, MathMode::fp32, MathMode::fp16x3,
+                       MathMode::ieee});
   spec.epilogue = draw_epilogue(draw);
   if (spec.operation == Operation::weight_gradient) make_weight_gradient(draw, spec);
   spec.alignment = std::max({element_bytes(spec.dtype), element_bytes(output_type(spec)),

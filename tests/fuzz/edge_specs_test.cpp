@@ -76,7 +76,7 @@ TEST(EdgeSpecs, FavourTheEdges) {
   for (const int count : {no_images, multiplied_gradient, strided_pointwise}) EXPECT_GT(count, kSeeds / 250);
   for (const auto& [operation, count] : operations) EXPECT_GT(count, kSeeds / 4) << to_string(operation);
   EXPECT_EQ(operations.size(), 3u);
-  EXPECT_EQ(kinds.size(), 3u * 2 * 2 * 3);
+  EXPECT_EQ(kinds.size(), 3u * 2 * 2 * 4);
 }
 
 TEST(EdgeSpecs, ReachEveryFamily) {

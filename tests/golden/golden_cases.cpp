@@ -89,6 +89,12 @@ const std::vector<GoldenCase>& golden_cases() {
         "promote(sum, partial);");
     add("wgmma_tf32x3_nhwc", "input=8,64,512,1024 weight=128,64,3,3 bias input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "split_pixels(input,");
+    add("wgmma_f16x3", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=fp16x3", Family::wgmma,
+        "store_f16_pixel<kSlices, kRunPixels>(destination, value[i], scale);");
+    add("wgmma_f16x3_split_before", "input=8,64,512,256 weight=128,64,5,7 bias math=fp16x3", Family::wgmma,
+        "store_f16_rows<2>(rows +");
+    add("wgmma_f16x3_nhwc", "input=8,64,512,1024 weight=128,64,3,3 bias layout=nhwc math=fp16x3", Family::wgmma,
+        "split_pixels(input,");
     add("wgmma_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::wgmma,
         "constexpr int kRowPadding = 20;");
     add("wgmma_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",

@@ -639,9 +639,9 @@ constexpr int kSourceStrideW = 2;
 //   0  kTilePixels pixels, kRowPitch from one to the next, of kTileSlices rows each
 
 // Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
-// columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
-// along them, and then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several
-// images, and kTileSlices slices.
+// columns of x that taps meet, kPixels places of an image. Lanes read along what are neighbours in x, and then write
+// along the slices of a pixel. A block takes kTilePixels pixels, which may be of several images, and kTileSlices
+// slices.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

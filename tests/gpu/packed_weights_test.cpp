@@ -23,7 +23,7 @@ class PackedWeights : public GpuTest {
 };
 
 TEST_F(PackedWeights, GiveTheSameBits) {
-  ASSERT_EQ(cases_.size(), 8u);
+  ASSERT_EQ(cases_.size(), 9u);
   Report::Category counts;
   for (const PackingCase& one : cases_)
     EXPECT_EQ(packing_fault(device(), runtime::compile_plan(one.plan), counts), "") << one.name;

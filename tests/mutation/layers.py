@@ -58,6 +58,7 @@ OWN_TESTS = (
     ("wgmma/.*planes", "Quick.*Planes"),
     ("wgmma/.*(weights|raw)|/pack_weights/", "QuickPackedWeights.*:Quick.WgmmaUnpackedWeights"),
     ("wgmma/.*(split|promote|emit_multiply)|device/(split|promote)", "QuickFp32Accuracy*"),
+    ("f16_pairs|split_f16|split_rows|find_range|undo_scales", "F16Pairs*:QuickFp32Accuracy.OfF16Pairs*"),
     ("/transpose_input/", "Quick.WgmmaTransposedInput"),
     ("/gather_patches/", "Patches.*"),
     ("/wgmma/|device/fragments|staging",

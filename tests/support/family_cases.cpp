@@ -171,6 +171,19 @@ std::vector<FamilyCase> make_family_cases() {
   add("wgmma, tf32x3, transposed", "input=2,40,19,22 weight=72,40,3,3 stride=2,3 padding=2 dilation=1,3",
       Family::wgmma);
   cases.back().im2col = true;
+  // Pairs of fp16 numbers, which producer warps make of what they load, or of what TMA brings, or a kernel before.
+  add("wgmma, f16x3", "input=2,23,17,23 weight=137,23,3,3 padding=1,2,2,0 math=fp16x3", Family::wgmma);
+  add("wgmma, f16x3, sliced-K, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=fp16x3", Family::wgmma);
+  cases.back().schedule = Schedule::sliced_k;
+  cases.back().split = true;
+  add("wgmma, f16x3, split before", "input=2,40,19,22 weight=72,40,3,3 stride=2,3 padding=2 dilation=1,3 math=fp16x3",
+      Family::wgmma);
+  cases.back().im2col = true;
+  add("wgmma, f16x3, im2col",
+      "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2 input_layout=nhwc output_layout=nhwc "
+      "math=fp16x3",
+      Family::wgmma);
+  cases.back().im2col = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -192,6 +205,7 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
     return (wgmma->split_k > 1) == wanted.split && wgmma->packs_weights() != wanted.unpacked_weights &&
            wgmma->uses_im2col() == wanted.im2col && wgmma->uses_planes() == wanted.planes &&
            wgmma->schedule == wanted.schedule && wgmma->folds_columns() == wanted.folded &&
+           wgmma->f16_pairs == (wanted.spec.math == MathMode::fp16x3) &&
            (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).pixels().copies_boxes());
   if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>()) return rows->folds_columns() == wanted.folded;
   if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>())
@@ -237,7 +251,8 @@ std::vector<DataType> types_of(const FamilyCase& family) {
   const bool added_sums = family.schedule == codegen::WgmmaTiling::Schedule::sliced_k && !family.split;
   // A 1x1 filter's weights of any type are taken as they lie, if their rows are vectors.
   const bool unpacked_floats = family.unpacked_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
-  const bool splits = family.family == Family::wgmma && family.spec.math == MathMode::fp32;
+  const bool splits =
+      family.family == Family::wgmma && (family.spec.math == MathMode::fp32 || family.spec.math == MathMode::fp16x3);
   if (family.planes) return {DataType::f16, DataType::bf16};
   if (family.family == Family::pointwise || splits || unpacked_floats || family.boxes || added_sums)
     return {DataType::f32};

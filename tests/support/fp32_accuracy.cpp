@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <span>
 
 #include "codegen/wgmma/geometry.h"
 #include "runtime/compile.h"
@@ -49,7 +50,7 @@ Tensors tensors_of(const ConvSpec& spec, Numbers numbers) {
   std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
   Tensors tensors = tensors_for(spec);
   for (float& value : tensors.x) {
-    if (numbers == Numbers::zero_mean) value = normal(random);
+    if (numbers == Numbers::zero_mean || numbers == Numbers::planted) value = normal(random);
     if (numbers == Numbers::positive) value = uniform(random);
     if (numbers == Numbers::lognormal)
       value = std::exp(8.85f * normal(random)) * (uniform(random) < 0.5f ? -1.0f : 1.0f);
@@ -57,6 +58,7 @@ Tensors tensors_of(const ConvSpec& spec, Numbers numbers) {
   }
   for (float& value : tensors.w)
     value = numbers == Numbers::positive || numbers == Numbers::cancelling ? 0.5f + uniform(random) : normal(random);
+  if (numbers == Numbers::planted) tensors.x.back() = tensors.w.back() = 4096;
   if (numbers != Numbers::cancelling) return tensors;
   if (is_weight_gradient(spec)) {
     cancel_images(tensors, [&] { return uniform(random); });
@@ -133,8 +135,30 @@ constexpr float kSpecial[] = {0.0f,
                               0x1p-137f,
                               0x1p-149f};
 
-float special(std::int64_t i) {
-  const float value = kSpecial[i / 2 % static_cast<std::int64_t>(std::size(kSpecial))];
+/// The same where the largest decides on how small others may be.
+constexpr float kSpecialPairs[] = {0.0f,
+                                   1.0f,
+                                   0x1.002p0f,
+                                   std::numeric_limits<float>::infinity(),
+                                   std::numeric_limits<float>::quiet_NaN(),
+                                   0x1.fffffep5f,
+                                   0x1.ffep5f,
+                                   0x1.2468acp-3f,
+                                   0x1.fffffep-9f,
+                                   0x1.800002p-10f,
+                                   0x1.001p-12f,
+                                   0x1.2468acp-18f,
+                                   0x1.8p-19f,
+                                   0x1p-40f,
+                                   0x1.fffffep-64f,
+                                   0x1p-126f,
+                                   0x1p-149f};
+constexpr double kLargestOfPairs = 64;
+
+float special(const ConvSpec& spec, std::int64_t i) {
+  const std::span<const float> values =
+      spec.math == MathMode::fp16x3 ? std::span<const float>(kSpecialPairs) : std::span<const float>(kSpecial);
+  const float value = values[static_cast<std::size_t>(i / 2) % values.size()];
   return i % 2 == 0 ? value : -value;
 }
 
@@ -147,12 +171,12 @@ Tensors special_gradient_tensors(const ConvSpec& spec, float others) {
                        of_dy = check::strides_of(y, spec.output_layout);
   for (std::int64_t c = 0; c < spec.input.c; ++c) {
     const std::int64_t pixel = c * 7 % (y.h * y.w);
-    tensors.x[static_cast<std::size_t>(of_x.offset(c % y.n, c, pixel / y.w, pixel % y.w))] = special(c);
+    tensors.x[static_cast<std::size_t>(of_x.offset(c % y.n, c, pixel / y.w, pixel % y.w))] = special(spec, c);
   }
   for (std::int64_t n = 0; n < y.n; ++n)
     for (std::int64_t k = 0; k < y.c; ++k)
       for (std::int64_t pixel = 0; pixel < y.h * y.w; ++pixel)
-        tensors.w[static_cast<std::size_t>(of_dy.offset(n, k, pixel / y.w, pixel % y.w))] = special(k);
+        tensors.w[static_cast<std::size_t>(of_dy.offset(n, k, pixel / y.w, pixel % y.w))] = special(spec, k);
   return tensors;
 }
 
@@ -161,13 +185,14 @@ Tensors special_tensors(const ConvSpec& spec, float others) {
   Tensors tensors = tensors_for(spec);
   std::fill(tensors.x.begin(), tensors.x.end(), others);
   const std::int64_t weights = spec.weight.c * spec.weight.r * spec.weight.s;
-  for (std::size_t i = 0; i < tensors.w.size(); ++i) tensors.w[i] = special(static_cast<std::int64_t>(i) / weights);
+  for (std::size_t i = 0; i < tensors.w.size(); ++i)
+    tensors.w[i] = special(spec, static_cast<std::int64_t>(i) / weights);
   const check::Strides of_x = check::strides_of(spec.input, spec.input_layout);
   std::int64_t turn = 0;
   for (std::int64_t n = 0; n < spec.input.n; ++n)
     for (std::int64_t h = 0; h < spec.input.h; h += spec.weight.r)
       for (std::int64_t w = 0; w < spec.input.w; w += spec.weight.s, ++turn)
-        tensors.x[static_cast<std::size_t>(of_x.offset(n, turn % spec.input.c, h, w))] = special(turn);
+        tensors.x[static_cast<std::size_t>(of_x.offset(n, turn % spec.input.c, h, w))] = special(spec, turn);
   return tensors;
 }
 
@@ -213,40 +238,63 @@ std::vector<check::Expected> reference(const ConvSpec& spec, const std::vector<f
 }
 
 /// What docs/accuracy.md says of special values. `factors` is the sum of the magnitudes of all factors.
-bool is_as_promised(float actual, float loop, const check::Expected& expected, double factors) {
+bool is_as_promised(const ConvSpec& spec, float actual, float loop, const check::Expected& expected, double factors) {
   if (std::isnan(loop)) return std::isnan(actual);
   // Products of smaller parts may overflow, too, with the other sign.
   if (std::isinf(loop))
     return std::isfinite(expected.y) && expected.magnitude > 0x1p138 ? !std::isfinite(actual) : actual == loop;
   constexpr double kSubnormalError = 0x1.01p-137;  // of a factor, whose last place in TF32 is 2^-136
   const auto products = static_cast<double>(expected.terms);
-  const double bound = products * (0x1p-24 * expected.magnitude + 0x1p-150) + kSubnormalError * factors;
+  const double of_pairs = spec.math == MathMode::fp16x3 ? 0x1p-38 * kLargestOfPairs * kLargestOfPairs : 0;
+  const double bound = products * (0x1p-24 * expected.magnitude + 0x1p-150 + of_pairs) + kSubnormalError * factors;
   return std::fabs(static_cast<double>(actual) - expected.y) <= bound;
 }
 
 }  // namespace
 
 std::string_view to_string(Numbers numbers) {
-  constexpr std::string_view kNames[] = {"zero-mean", "positive", "lognormal", "cancelling"};
+  constexpr std::string_view kNames[] = {"zero-mean", "positive", "lognormal", "cancelling", "planted"};
   return kNames[static_cast<std::size_t>(numbers)];
 }
 
-std::vector<codegen::ConvPlan> fp32_plans(const Target& target) {
+namespace {
+
+/// Of each spec the plan with the longest steps that is `wanted`.
+std::vector<codegen::ConvPlan> longest_steps(std::initializer_list<const char*> specs, const Target& target,
+                                             const std::function<bool(const codegen::ConvPlan&)>& wanted) {
   std::vector<codegen::ConvPlan> longest;
-  for (const char* text : {"input=2,64,20,30 weight=40,64,1,1", "input=1,8,40,60 weight=32,8,3,3",
-                           "input=1,16,22,42 weight=64,16,3,3", "input=1,144,17,18 weight=64,144,5,1",
-                           "input=2,128,9,30 weight=32,128,1,1 input_layout=nhwc output_layout=nhwc",
-                           "input=2,16,11,12 weight=24,16,1,3 operation=weight_gradient",
-                           "input=2,40,16,42 weight=40,40,1,1 operation=weight_gradient"}) {
+  for (const char* text : specs) {
     std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX);
-    std::erase_if(plans, [](const codegen::ConvPlan& plan) {
-      return plan.tiling<codegen::WgmmaTiling>() == nullptr && plan.tiling<codegen::WgradWgmmaTiling>() == nullptr;
-    });
+    std::erase_if(plans, [&](const codegen::ConvPlan& plan) { return !wanted(plan); });
     if (plans.empty()) continue;
     longest.push_back(with_long_sums(*std::max_element(
         plans.begin(), plans.end(), [](const auto& a, const auto& b) { return step_units(a) < step_units(b); })));
   }
   return longest;
+}
+
+}  // namespace
+
+std::vector<codegen::ConvPlan> fp32_plans(const Target& target) {
+  return longest_steps(
+      {"input=2,64,20,30 weight=40,64,1,1", "input=1,8,40,60 weight=32,8,3,3", "input=1,16,22,42 weight=64,16,3,3",
+       "input=1,144,17,18 weight=64,144,5,1", "input=2,128,9,30 weight=32,128,1,1 input_layout=nhwc output_layout=nhwc",
+       "input=2,16,11,12 weight=24,16,1,3 operation=weight_gradient",
+       "input=2,40,16,42 weight=40,40,1,1 operation=weight_gradient"},
+      target, [](const codegen::ConvPlan& plan) {
+        return plan.tiling<codegen::WgmmaTiling>() != nullptr || plan.tiling<codegen::WgradWgmmaTiling>() != nullptr;
+      });
+}
+
+std::vector<codegen::ConvPlan> fp16x3_plans(const Target& target) {
+  return longest_steps(
+      {"input=2,64,20,30 weight=40,64,1,1 math=fp16x3", "input=1,16,22,42 weight=64,16,3,3 math=fp16x3",
+       "input=1,17,21,41 weight=65,17,3,3 math=fp16x3", "input=1,144,17,18 weight=64,144,5,1 math=fp16x3",
+       "input=2,128,9,30 weight=32,128,1,1 layout=nhwc math=fp16x3"},
+      target, [](const codegen::ConvPlan& plan) {
+        const auto* const wgmma = plan.tiling<codegen::WgmmaTiling>();
+        return wgmma != nullptr && wgmma->f16_pairs;
+      });
 }
 
 LargestErrors largest_errors(tools::Device& device, const Kernel& kernel, Numbers numbers) {
@@ -276,9 +324,10 @@ std::string special_value_faults(tools::Device& device, const Kernel& kernel, fl
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const auto position = static_cast<std::int64_t>(i);
     const TensorShape at = check::coordinates(spec, position);
-    const float loop = fma_loop(spec, tensors, position), weight = special(is_weight_gradient(spec) ? at.n : at.c);
+    const float loop = fma_loop(spec, tensors, position),
+                weight = special(spec, is_weight_gradient(spec) ? at.n : at.c);
     const double factors = pixels[i].magnitude + static_cast<double>(expected[i].terms) * std::fabs(weight);
-    if (is_as_promised(actual[i], loop, expected[i], factors)) continue;
+    if (is_as_promised(spec, actual[i], loop, expected[i], factors)) continue;
     if (faults++ == 0)
       first = fmt::format("{}: {} instead of {}, weights of {}", check::element_name(spec, position), actual[i], loop,
                           weight);

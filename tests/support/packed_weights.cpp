@@ -28,6 +28,7 @@ std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
     if (tiling == nullptr || !tiling->packs_weights() || (tiling->split_k > 1) != split) continue;
     if (tiling->transposes_input() != transposes) continue;
+    if (tiling->f16_pairs != (spec.math == MathMode::fp16x3)) continue;
     if (!smallest || tools::executed_multiply_adds(plan) < tools::executed_multiply_adds(*smallest))
       smallest = std::move(plan);
   }
@@ -56,7 +57,8 @@ std::vector<PackingCase> packing_cases(const Target& target) {
                 {"bf16", "dtype=bf16", false},
                 {"bf16, split", "dtype=bf16", true},
                 {"transposed pixels", "math=tf32", false, true},
-                {"transposed pixels, split", "dtype=bf16", true, true}};
+                {"transposed pixels, split", "dtype=bf16", true, true},
+                {"pairs of fp16 numbers", "math=fp16x3", false}};
   std::vector<PackingCase> cases;
   for (const auto& [name, fields, split, transposes] : kCases) {
     if (std::optional<ConvPlan> plan =

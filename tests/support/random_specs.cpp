@@ -57,7 +57,7 @@ rc::Gen<ConvSpec> valid_specs(const SpecLimits& limits) {
     spec.dtype = any_of(DataType::bf16);
     spec.input_layout = any_of(Layout::nhwc);
     spec.output_layout = any_of(Layout::nhwc);
-    spec.math = any_of(MathMode::tf32);
+    spec.math = any_of(MathMode::fp16x3);
     spec.epilogue.bias = *rc::gen::arbitrary<bool>();
     spec.epilogue.residual = *rc::gen::arbitrary<bool>();
     spec.epilogue.activation = any_of(Activation::clamp);

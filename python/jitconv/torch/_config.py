@@ -61,7 +61,7 @@ def default_math() -> str:
     """Return the math mode for float32 tensors that PyTorch's settings ask for.
 
     ``torch.backends.cudnn.conv.fp32_precision``, which ``torch.backends.cudnn.allow_tf32`` sets as well: ``"tf32"`` is
-    jitconv's ``"tf32"``, everything else is ``"fp32"``.
+    jitconv's ``"tf32"``, everything else is ``"fp32"``. ``"ieee"`` and ``"fp16x3"`` have to be asked for by ``math=``.
     """
     precision: str = torch._C._get_fp32_precision_getter("cuda", "conv")
     return "tf32" if precision == "tf32" else "fp32"

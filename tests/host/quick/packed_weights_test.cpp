@@ -14,7 +14,7 @@ TEST(QuickPackedWeights, GiveTheSameBits) {
   const FreshCache cache("packed-weights");
   tools::HostDevice device{Target::host()};
   const std::vector<PackingCase> cases = packing_cases(Target::host(parse_target("sm_90a")));
-  ASSERT_EQ(cases.size(), 8u);
+  ASSERT_EQ(cases.size(), 9u);
   Report::Category counts;
   for (const PackingCase& one : cases)
     EXPECT_EQ(packing_fault(device, runtime::compile_plan(one.plan), counts), "") << one.name;

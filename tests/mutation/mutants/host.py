@@ -1,7 +1,8 @@
 """Mutants of host execution itself: models that differ from the GPU, checks that do not look, and their words."""
 from mutants.mutant import File
 
-f16 = File("host/models/element_f16.h", "model_f16")
+f16 = File("host/models/f16_bits.h", "model_f16")
+to_float = File("host/models/element_f16.h", "model_f16")
 copies = File("host/models/copy_async.h", "model_copy_async")
 vectors = File("host/models/vector.h", "model_vector")
 math = File("host/models/math.h", "model_math")
@@ -38,7 +39,7 @@ MUTANTS = [
     f16("ties_up", "magnitude + 0xfffu + (magnitude >> 13 & 1u)", "magnitude + 0x1000u",
         "fp16 ties are rounded up on a CPU and to even on a GPU"),
     f16("overflows_late", "magnitude >= 0x477ff000u", "magnitude > 0x477ff000u", "65520 is another number on a CPU"),
-    f16("no_denormals", "if (magnitude == 0x7c00u) return", "if (magnitude < 0x400u) return 0.0f;\n  if (magnitude == 0x7c00u) return",
+    to_float("no_denormals", "if (magnitude == 0x7c00u) return", "if (magnitude < 0x400u) return 0.0f;\n  if (magnitude == 0x7c00u) return",
         "small fp16 numbers are zeros on a CPU"),
     copies("ignores_valid", "4 * kElements, valid);", "4 * kElements, true);", "padding is read from where there is none"),
     copies("waits_for_all", "jitconv_copy_async_wait(kGroups);", "jitconv_copy_async_wait(0);",

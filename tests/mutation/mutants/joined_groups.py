@@ -25,7 +25,7 @@ MUTANTS = [
     limits("joined_groups_beyond_a_tile", "kRows / problem.pixel_channels()", "2 * kRows / problem.pixel_channels()",
            "twice as many products as are needed"),
     limits("joined_groups_that_do_not_divide", "problem.groups % count == 0 && ", "", "the last groups are missing"),
-    limits("joined_split_operands", "problem.arithmetic == Arithmetic::tf32x3 || ", "",
+    limits("joined_split_operands", "splits_floats(problem.arithmetic) || ", "",
            "fp32: an infinity makes NaNs in other groups"),
     limits("joined_sums_of_phases", " || (problem.is_sub_pixel() && !problem.phases.stores_pixels)", "",
            "sums are interleaved as if groups were apart"),

@@ -52,7 +52,7 @@ MUTANTS = [
          "problem.arithmetic != Arithmetic::fp32;", "TMA rounds pixels, smaller parts are zero"),
     tiling("room_for_one_part", "return tiling_.operand_parts() * x_part_bytes(); }", "return x_part_bytes(); }",
            "smaller parts lie over the larger ones of the next row"),
-    limits("any_number_of_pixels", "problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitPixels",
+    limits("any_number_of_pixels", "splits_floats(problem.arithmetic) && pixels < kFewestSplitPixels",
                "pixels < 0", "short sums have larger errors than an FMA loop's"),
     candidates("step_longer_than_interval", "tiling.promotion_interval() <= longest_promotion_interval(",
                "tiling.promotion_interval() <= 8 * longest_promotion_interval(",

@@ -185,7 +185,7 @@ MUTANTS = [
             "  if (axis.input <= first || kept.input < 1) return axis;  // taps meet nothing but padding\n", "",
             "where taps meet nothing but padding, a tensor without pixels is made"),
     transpose_tiling("transposed_channels_unpadded",
-            "TransposeInputTiling::pixel_slices(problem) * TransposeInputTiling::slice_channels(problem);",
+            "TransposeInputTiling::pixel_slices(transposed) * TransposeInputTiling::slice_channels(transposed);",
             "problem.input_channels();",
             "pixels are read where they are not, if a pixel's channels end inside a slice"),
     transpose_tiling("transposed_rows_neighbours", "  tiling.source.stride.h *= step_h;\n", "",

@@ -13,8 +13,10 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr Family kPasses[] = {Family::activation_gradient, Family::bias_gradient,   Family::pack_weights,
-                              Family::transpose_weights,   Family::transpose_input, Family::gather_patches,
+constexpr Family kPasses[] = {Family::activation_gradient, Family::bias_gradient,
+                              Family::find_weight_range,   Family::pack_weights,
+                              Family::transpose_weights,   Family::find_input_range,
+                              Family::transpose_input,     Family::gather_patches,
                               Family::pack_pixels,         Family::reduce};
 
 std::vector<Family> all_families() {
@@ -95,7 +97,7 @@ TEST(Families, UseTensorCoresOrDoNot) {
 
 TEST(Families, SayWhetherTheySplitOperands) {
   for (const Family family : all_families())
-    EXPECT_EQ(functions_of(family).splits_operands != nullptr, family == Family::wgmma || family == Family::wgrad_wgmma)
+    EXPECT_EQ(functions_of(family).split_products != nullptr, family == Family::wgmma || family == Family::wgrad_wgmma)
         << to_string(family);
 }
 

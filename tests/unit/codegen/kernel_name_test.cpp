@@ -39,7 +39,7 @@ TEST(KernelName, SaysWhatAProfilerShouldShow) {
 
 TEST(KernelName, HasMathModesOfFloatsAndTypesOfOthers) {
   const std::string shape = "input=1,2,9,9 weight=2,2,3,3", rest = "_nchw_n1c2h9w9_k2_3x3";
-  for (const char* math : {"ieee", "fp32", "tf32"}) {
+  for (const char* math : {"ieee", "fp32", "tf32", "fp16x3"}) {
     EXPECT_EQ(name_of(shape + " math=" + math), std::string("jitconv_direct_fprop_") + math + rest);
     EXPECT_EQ(name_of(shape + " dtype=f16 math=" + math), "jitconv_direct_fprop_f16" + rest);
   }

@@ -76,9 +76,10 @@ TEST(Lower, ArithmeticFollowsTypeAndMath) {
     const char *dtype, *math;
     Arithmetic arithmetic;
   } rows[] = {
-      {"f32", "ieee", Arithmetic::fp32},  {"f32", "fp32", Arithmetic::tf32x3}, {"f32", "tf32", Arithmetic::tf32},
-      {"f16", "ieee", Arithmetic::fp32},  {"f16", "fp32", Arithmetic::f16},    {"f16", "tf32", Arithmetic::f16},
-      {"bf16", "ieee", Arithmetic::fp32}, {"bf16", "fp32", Arithmetic::bf16},  {"bf16", "tf32", Arithmetic::bf16},
+      {"f32", "ieee", Arithmetic::fp32},    {"f32", "fp32", Arithmetic::tf32x3}, {"f32", "tf32", Arithmetic::tf32},
+      {"f16", "ieee", Arithmetic::fp32},    {"f16", "fp32", Arithmetic::f16},    {"f16", "tf32", Arithmetic::f16},
+      {"bf16", "ieee", Arithmetic::fp32},   {"bf16", "fp32", Arithmetic::bf16},  {"bf16", "tf32", Arithmetic::bf16},
+      {"f32", "fp16x3", Arithmetic::f16x3}, {"f16", "fp16x3", Arithmetic::f16},  {"bf16", "fp16x3", Arithmetic::bf16},
   };
   for (const auto& row : rows) {
     const Problem problem =
@@ -88,7 +89,7 @@ TEST(Lower, ArithmeticFollowsTypeAndMath) {
   }
   std::set<std::string_view> names;
   for (const auto& row : rows) names.insert(to_string(row.arithmetic));
-  EXPECT_EQ(names.size(), 5u);
+  EXPECT_EQ(names.size(), 6u);
 }
 
 TEST(Lower, EpilogueAndAlignmentAreTheSpecs) {

@@ -115,7 +115,7 @@ const Fault kFaults[] = {
     {"output_dtype", [](ConvSpec& s, std::int64_t a) { s.output_dtype = static_cast<OutputType>(3 + a); }},
     {"input_layout", [](ConvSpec& s, std::int64_t a) { s.input_layout = static_cast<Layout>(1 + a); }},
     {"output_layout", [](ConvSpec& s, std::int64_t a) { s.output_layout = static_cast<Layout>(1 + a); }},
-    {"math", [](ConvSpec& s, std::int64_t a) { s.math = static_cast<MathMode>(2 + a); }},
+    {"math", [](ConvSpec& s, std::int64_t a) { s.math = static_cast<MathMode>(3 + a); }},
     {"epilogue.activation",
      [](ConvSpec& s, std::int64_t a) { s.epilogue.activation = static_cast<Activation>(9 + a); }},
     {"dy_activation", [](ConvSpec& s, std::int64_t a) { s.dy_activation = static_cast<Activation>(9 + a); }},

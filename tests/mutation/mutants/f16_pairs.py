@@ -34,8 +34,6 @@ MUTANTS = [
                "half of the channels come twice"),
     split_pixels("rows_not_swizzled", "kSlices == 8 ? pixel % 8 : pixel / 2 % 4", "0", "rows of other slices are split"),
     undo_scales("scale_of_weights_left", "sum[i] * first * second", "sum[i] * first", "sums keep a scale"),
-    undo_scales("product_of_scales", "at_once ? smaller * larger : smaller", "smaller * larger",
-                "the product of scales may overflow or vanish"),
     emit_multiply("smaller_parts_of_weights_left_out", "      add(all[i + 2], all[i], i != first);\n",
                   "      add(all[i], all[i + 2], i != first);\n", "weights have 11 bits"),
     arguments("channels_end_between_pairs",

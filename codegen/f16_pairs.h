@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fmt/format.h"
 
 namespace jitconv::codegen {
 
@@ -16,5 +20,10 @@ inline constexpr std::int64_t kPairGroupRows = 4;  ///< rows of 16 bytes, of whi
 inline constexpr int kLargestParts = 128;
 static_assert(kLargestParts == 32 * 4, "largest_of() reads four with each lane of a warp");
 inline constexpr std::int64_t kRangeBytes = 4 * kLargestParts;
+
+/// The line that finds the scale of a tensor, whose largest magnitudes lie at `parts`.
+inline std::string find_scale(std::string_view parts) {
+  return fmt::format("const float scale = scale_of(largest_of({}));", parts);
+}
 
 }  // namespace jitconv::codegen

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/pack_weights/pass.h"
 #include "codegen/text/layout_comment.h"
 #include "codegen/text/phases_text.h"
@@ -240,7 +241,9 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                  {"tables", tables(problem, tiling)},
                  {"kernel", std::string(name)},
                  {"parameters", parameter_list(text.arguments)},
-                 {"find_scale", tiling.f16_pairs ? std::string(embedded_text("pack_weights/find_scale.cu.in")) : ""},
+                 {"find_scale", tiling.f16_pairs ? "wait_for_previous_kernel();  // which finds the range of w\n" +
+                                                       find_scale("packed_w + kRangeRow")
+                                                 : ""},
                  {"part", tiling.parts > 1 ? "[part]" : ""},
                  {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"}};
   if (joins_groups(problem)) {

@@ -1,18 +1,26 @@
 // Prints templates/transpose_input/kernel.cu.in.
+#include <algorithm>
+#include <initializer_list>
+
 #include "codegen/arithmetic.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/text/layout_comment.h"
 #include "codegen/transpose_input/pass.h"
 
 namespace jitconv::codegen {
 namespace {
 
+/// Whether rows, planes and images of x, and `others`, are multiples of so many elements.
+bool is_cut_at(std::int64_t elements, const TransposeInputTiling& tiling, std::initializer_list<std::int64_t> others) {
+  const View::Strides& x = tiling.source.stride;
+  const auto is_whole = [elements](std::int64_t distance) { return distance % elements == 0; };
+  return is_whole(x.h) && is_whole(x.n) && is_whole(tiling.source.first) && std::ranges::all_of(others, is_whole);
+}
+
 /// Pixels that a thread loads at a time: two of 16 bits, if both always are a word of x.
 int thread_pixels(const Problem& problem, const TransposeInputTiling& tiling) {
   const View::Strides& x = tiling.source.stride;
-  const auto even = [](std::int64_t elements) { return elements % 2 == 0; };
-  const bool pairs = problem.input.element_bytes() == 2 && x.w == 1 && even(problem.columns.input) && even(x.h) &&
-                     even(x.c) && even(x.n) && even(tiling.source.first);
-  return pairs ? 2 : 1;
+  return problem.input.element_bytes() == 2 && x.w == 1 && is_cut_at(2, tiling, {problem.columns.input, x.c}) ? 2 : 1;
 }
 
 std::string constants(const Problem& problem, const TransposeInputTiling& tiling, int thread_pixels) {
@@ -52,9 +60,7 @@ std::string constants(const Problem& problem, const TransposeInputTiling& tiling
 /// Whether a thread's eight channels are two vectors of x, or lie beyond its last channel.
 bool loads_vectors(const Problem& problem, const TransposeInputTiling& tiling) {
   const View::Strides& x = tiling.source.stride;
-  const auto whole = [](std::int64_t elements) { return elements % 4 == 0; };
-  return x.c == 1 && whole(problem.input_channels()) && whole(x.w) && whole(x.h) && whole(x.n) &&
-         whole(tiling.source.first);
+  return x.c == 1 && is_cut_at(4, tiling, {problem.input_channels(), x.w});
 }
 
 /// What loads channels of a pixel and splits them.
@@ -100,7 +106,8 @@ KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name
        {"own_place", std::string(embedded_text(!is_split                     ? "transpose_input/own_place.cu.in"
                                                : tiling.source.stride.c == 1 ? "transpose_input/own_channels.cu.in"
                                                                              : "transpose_input/own_pixel.cu.in"))},
-       {"find_scale", is_split ? std::string(embedded_text("transpose_input/find_scale.cu.in")) : ""},
+       {"find_scale",
+        is_split ? "wait_for_previous_kernel();  // which finds the range of x\n" + find_scale("x_range") : ""},
        {"load_rows", rows},
        // What the kernel before makes is finished when this is: see KernelPlan::starts_early.
        {"await_previous", kernel.starts_early && !is_split ? "wait_for_previous_kernel();" : ""}});

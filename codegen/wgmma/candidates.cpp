@@ -360,14 +360,13 @@ class Search {
 /// Candidates that transpose the input, an NCHW tensor, before they convolve, and that split it into pairs of fp16
 /// numbers.
 void add_transposed_candidates(const Problem& problem, const Target& target, CandidateList& into) {
-  const auto fits = [](const Problem& prepared) {
-    return TransposeInputTiling::transposed_bytes(prepared) <= kMostPreparedBytes;
+  const auto add = [&](const Problem& prepared, Preparation by) {
+    if (TransposeInputTiling::transposed_bytes(prepared) <= kMostPreparedBytes)
+      Search(prepared, target, into, problem, by).run();
   };
-  const Problem transposed = transposed_problem(problem), split = split_problem(problem);
-  if (problem.input.layout() == Layout::nchw && TransposeInputTiling::pixel_slices(transposed) > 1 && fits(transposed))
-    Search(transposed, target, into, problem, Preparation::transposition).run();
-  if (problem.arithmetic == Arithmetic::f16x3 && fits(split))
-    Search(split, target, into, problem, Preparation::splitting).run();
+  if (problem.input.layout() == Layout::nchw && TransposeInputTiling::pixel_slices(problem) > 1)
+    add(transposed_problem(problem), Preparation::transposition);
+  if (problem.arithmetic == Arithmetic::f16x3) add(split_problem(problem), Preparation::splitting);
 }
 
 /// Candidates that gather the patches of the input before they convolve.

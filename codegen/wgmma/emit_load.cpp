@@ -3,6 +3,7 @@
 #include "codegen/wgmma/emit_load.h"
 
 #include "codegen/arithmetic.h"
+#include "codegen/f16_pairs.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/memory.h"
 #include "codegen/wgmma/registers.h"
@@ -156,19 +157,16 @@ std::string convert_run(const WgmmaGeometry& geometry) {
                                          ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
                                            "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
                                          : "operand_row(channel)";
-    holes.emplace(
-        "store_rows",
-        tiling.f16_pairs ? "if (pixel < kRunPixels) store_f16_pixel<kSlices, kRunPixels>(destination, value, scale);"
-        : tiling.splits_operands()
-            ? "if (pixel < kRunPixels)\n"
-              "  store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination, value, kSlices);"
-            : fmt::format("#pragma unroll\n"
-                          "for (int slice = 0; slice < kSlices; ++slice) {{\n"
-                          "  const Element* const channel = value + slice * kOperandChannels;\n"
-                          "  const uint4 operand = {};\n"
-                          "  if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;\n"
-                          "}}",
-                          operand));
+    holes.emplace("store_rows",
+                  tiling.splits_operands()
+                      ? "if (pixel < kRunPixels)\n  " + store_rows(geometry, "destination", "", "value")
+                      : fmt::format("#pragma unroll\n"
+                                    "for (int slice = 0; slice < kSlices; ++slice) {{\n"
+                                    "  const Element* const channel = value + slice * kOperandChannels;\n"
+                                    "  const uint4 operand = {};\n"
+                                    "  if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;\n"
+                                    "}}",
+                                    operand));
   }
   return fill_template(
       embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
@@ -365,7 +363,7 @@ Holes load_holes(const WgmmaGeometry& geometry) {
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
   if (!tiling.copies_operands() || tiling.splits_im2col())
-    tiles.merge(Holes{{"find_scale", splits_to_f16(tiling) ? "const float scale = scale_of(largest_of(x_range));" : ""},
+    tiles.merge(Holes{{"find_scale", splits_to_f16(tiling) ? find_scale("x_range") : ""},
                       {"scale", splits_to_f16(tiling) ? ", scale" : ""}});
   if (copies)
     tiles.merge(Holes{{"source", copied_tensor(geometry)}});

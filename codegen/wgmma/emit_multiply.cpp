@@ -99,51 +99,57 @@ void add_tap_multiplications(Lines& lines, const WgmmaGeometry& geometry, const 
                           i == 0 ? fmt::format("step != {}", first_step) : "1", name_of_units(geometry, all, i)));
 }
 
-/// Split operands: three lines for two units, in groups that are promoted. The product of the smaller parts is too
-/// small to count.
-void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
-                               const std::string& release_in_order) {
-  const auto add = [&](std::size_t i, std::string_view weights, std::string_view pixels, bool accumulate) {
-    lines.add(fmt::format("multiply(partial, {} + {} * kBlockK, {}, {});  // {}", weights, all[i].index,
-                          pixels_of_units(geometry, all, i, pixels), accumulate ? 1 : 0,
-                          name_of_units(geometry, all, i)));
+/// The operands of three multiplications: of both larger parts, and of one larger and one smaller part each. That of
+/// the smaller parts is too small to count.
+struct SplitOperands {
+  struct Parts {
+    std::string high, low;
   };
-  std::size_t first = 0;
-  for (const int multiplications : geometry.promotion_groups(static_cast<int>((all.size() + 1) / 2))) {
-    const std::size_t end = first + 2 * static_cast<std::size_t>(multiplications);
-    lines.add("multiply_begin();");
-    for (std::size_t i = first; i < end; i += 2) {
-      add(i, "weights_low", "pixels", i != first);
-      add(i, "weights", "pixels_low", true);
-    }
-    for (std::size_t i = first; i < end; i += 2) add(i, "weights", "pixels", true);
-    lines.add("multiply_commit();\nmultiply_wait<0>();\nsettle(partial);");
-    if (end >= all.size()) lines.add(release_in_order + "if (releases_stage) barrier_arrive(empty + stage);");
-    lines.add("promote(sum, partial);");
-    first = end;
-  }
+  Parts weights, pixels;
+  std::string name;  ///< for a comment
+};
+
+/// Both parts of two units, TF32 numbers.
+SplitOperands parts_of_units(const WgmmaGeometry& geometry, const std::vector<Unit>& all, std::size_t i) {
+  return {
+      {fmt::format("weights + {} * kBlockK", all[i].index), fmt::format("weights_low + {} * kBlockK", all[i].index)},
+      {pixels_of_units(geometry, all, i, "pixels"), pixels_of_units(geometry, all, i, "pixels_low")},
+      name_of_units(geometry, all, i)};
 }
 
-/// The same of pairs of fp16 numbers: of every four slices of a tap, two are of larger parts and two of smaller ones.
-void add_pair_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
-                              const std::string& release_in_order) {
-  const auto add = [&](const Unit& weights, const Unit& pixels, bool accumulate) {
-    const std::int64_t channel = weights.slice / kPairGroupRows * kPairGroupChannels;
-    lines.add(fmt::format("multiply(partial, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", weights.index,
-                          pixels.pixel_row, accumulate ? 1 : 0, tap_name(geometry, weights), channel,
-                          channel + kPairGroupChannels - 1));
+/// Four slices of a tap that are pairs of fp16 numbers: two of larger parts, and behind them two of smaller ones.
+SplitOperands parts_of_pairs(const WgmmaGeometry& geometry, const std::vector<Unit>& all, std::size_t i) {
+  const Unit &high = all[i], &low = all[i + kPairGroupRows / 2];
+  const std::int64_t channel = high.slice / kPairGroupRows * kPairGroupChannels;
+  return {{fmt::format("weights + {} * kBlockK", high.index), fmt::format("weights + {} * kBlockK", low.index)},
+          {fmt::format("pixels + {}", high.pixel_row), fmt::format("pixels + {}", low.pixel_row)},
+          fmt::format("{} c{}..{}", tap_name(geometry, high), channel, channel + kPairGroupChannels - 1)};
+}
+
+/// Split operands, in groups that are promoted, each with the products of smaller parts first.
+void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                               const std::string& release_in_order) {
+  const bool pairs = geometry.tiling().f16_pairs;
+  std::vector<SplitOperands> operands;
+  for (std::size_t i = 0; i < all.size(); i += pairs ? kPairGroupRows : 2)
+    operands.push_back(pairs ? parts_of_pairs(geometry, all, i) : parts_of_units(geometry, all, i));
+  const auto add = [&](const std::string& weights, const std::string& pixels, bool accumulate,
+                       const std::string& name) {
+    lines.add(fmt::format("multiply(partial, {}, {}, {});  // {}", weights, pixels, accumulate ? 1 : 0, name));
   };
   std::size_t first = 0;
-  for (const int multiplications : geometry.promotion_groups(static_cast<int>(all.size() / kPairGroupRows))) {
-    const std::size_t end = first + kPairGroupRows * static_cast<std::size_t>(multiplications);
+  for (const int multiplications : geometry.promotion_groups(static_cast<int>(operands.size()))) {
+    const std::size_t end = first + static_cast<std::size_t>(multiplications);
     lines.add("multiply_begin();");
-    for (std::size_t i = first; i < end; i += kPairGroupRows) {
-      add(all[i + 2], all[i], i != first);
-      add(all[i], all[i + 2], true);
+    for (std::size_t i = first; i < end; ++i) {
+      const auto& [weights, pixels, name] = operands[i];
+      add(weights.low, pixels.high, i != first, name);
+      add(weights.high, pixels.low, true, name);
     }
-    for (std::size_t i = first; i < end; i += kPairGroupRows) add(all[i], all[i], true);
+    for (std::size_t i = first; i < end; ++i)
+      add(operands[i].weights.high, operands[i].pixels.high, true, operands[i].name);
     lines.add("multiply_commit();\nmultiply_wait<0>();\nsettle(partial);");
-    if (end >= all.size()) lines.add(release_in_order + "if (releases_stage) barrier_arrive(empty + stage);");
+    if (end == operands.size()) lines.add(release_in_order + "if (releases_stage) barrier_arrive(empty + stage);");
     lines.add("promote(sum, partial);");
     first = end;
   }
@@ -213,10 +219,7 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
   Lines lines;
   if (tiling.splits_operands()) {
     lines.add("// begin taps");
-    if (tiling.f16_pairs)
-      add_pair_multiplications(lines, geometry, all, release_in_order);
-    else
-      add_split_multiplications(lines, geometry, all, release_in_order);
+    add_split_multiplications(lines, geometry, all, release_in_order);
     lines.add("// end taps");
     return lines.text();
   }

@@ -10,6 +10,7 @@
 
 #include "codegen/find_range/pass.h"
 #include "codegen/plan.h"
+#include "codegen/wgmma/geometry.h"
 
 namespace jitconv {
 namespace {
@@ -51,6 +52,9 @@ TEST(FindRange, ReadsAllOfBothTensors) {
     EXPECT_EQ(of_x.source, input) << spec;
     EXPECT_EQ(plan.convolution().problem.input.range, of_x.region) << spec;
     EXPECT_EQ(of_w.region, plan.convolution().problem.weight.tensor) << spec;
+    // Where the convolution looks for it.
+    const codegen::WgmmaGeometry geometry(plan.convolution().problem, *plan.tiling<codegen::WgmmaTiling>());
+    EXPECT_EQ(of_w.range_row, geometry.packed_rows()) << spec;
   }
 }
 

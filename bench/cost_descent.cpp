@@ -152,18 +152,21 @@ struct Entry {
   double first;
 };
 
-std::string_view table_of(const CostEntry& entry) { return entry.name.substr(0, entry.name.find('.')); }
+/// Whether `part` names the entry or a table that it belongs to.
+bool belongs(const CostEntry& entry, std::string_view part) {
+  return entry.name == part || entry.name.starts_with(fmt::format("{}.", part));
+}
 
 std::vector<Entry> entries_of_tables(Costs& costs, const std::vector<std::string>& tables) {
   const std::vector<CostEntry> all = jitconv::codegen::entries_of(costs);
-  for (const std::string& table : tables) {
-    const auto belongs = [&](const CostEntry& entry) { return table_of(entry) == table; };
-    if (std::none_of(all.begin(), all.end(), belongs))
-      throw UsageError(fmt::format("--tables: '{}' is not a table of codegen/costs/, as wgmma and direct are", table));
-  }
+  for (const std::string& table : tables)
+    if (std::none_of(all.begin(), all.end(), [&](const CostEntry& entry) { return belongs(entry, table); }))
+      throw UsageError(fmt::format(
+          "--tables: '{}' is not a table of codegen/costs/ or a part of one, as wgmma and wgmma.store are", table));
   std::vector<Entry> result;
   for (const CostEntry& entry : all)
-    if (*entry.value > 0 && std::find(tables.begin(), tables.end(), table_of(entry)) != tables.end())
+    if (*entry.value > 0 &&
+        std::any_of(tables.begin(), tables.end(), [&](const std::string& table) { return belongs(entry, table); }))
       result.push_back({entry, static_cast<double>(*entry.value)});
   return result;
 }
@@ -242,7 +245,8 @@ int main(int argc, char** argv) {
   return jitconv::tools::run_tool("cost_descent", [&] {
     const cl::cat own(jitconv::tools::tool_category());
     cl::list<std::string> tables("tables", cl::CommaSeparated, cl::OneOrMore, cl::value_desc("name,..."),
-                                 cl::desc("Tables whose entries may change, e.g. wgmma"), own);
+                                 cl::desc("Tables, groups and entries that may change, e.g. wgmma or wgmma.store"),
+                                 own);
     cl::opt<std::string> arch("arch", cl::init("sm_90a"), cl::desc("Target of the candidates"), own);
     cl::opt<double> seconds("seconds", cl::init(300), cl::desc("How long to look for better values"), own);
     jitconv::tools::parse_command_line(argc, argv, "cost_descent: fits cost tables to measured candidates");

@@ -48,7 +48,7 @@ def fit(rows: list[Row], tables: tuple[str, ...], build: pathlib.Path, seconds: 
     rows
         Measured candidates, all of one target.
     tables
-        Whose entries may change: a family's, and that of all FMA kernels where it is meant to.
+        What may change: a family's table, a group or an entry of it, and that of all FMA kernels where it is meant to.
     build
         The folder of a build, whose programs price the candidates.
     seconds
@@ -71,7 +71,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--build", type=pathlib.Path, help="a build's folder: price the candidates anew")
-    parser.add_argument("--fit", action="append", default=[], metavar="FAMILY", help="print a new table for it")
+    parser.add_argument("--fit", action="append", default=[], metavar="TABLE",
+                        help="print a new table of a family, of which the group or the entry that a name such as "
+                             "wgmma.store gives may change, or all")
     parser.add_argument("--shared", action="store_true", help=f"fit the table of all FMA kernels ({SHARED_TABLE}), too")
     parser.add_argument("--seconds", type=float, default=300, help="to look for better values of a family")
     parser.add_argument("--candidates", type=int, default=3000, help="of a convolution that are priced anew")
@@ -82,19 +84,19 @@ def main() -> int:
         parser.error("--fit needs --build, whose programs price the candidates")
     source = arguments.tables.read_text(encoding="utf-8")
     known = dict.fromkeys(name.split(".")[0] for name in parse_tables(source))
-    for family in arguments.fit:
-        if family not in known:
-            parser.error(f"--fit: '{family}' has no table in {arguments.tables}, which has {', '.join(known)}")
+    for part in arguments.fit:
+        if part.split(".")[0] not in known:
+            parser.error(f"--fit: '{part}' has no table in {arguments.tables}, which has {', '.join(known)}")
     rows = read_files(arguments.files)
     shown = rows
     if arguments.build is not None:
         dump = str(arguments.build / "tools" / "jitconv-dump")
         shown = [price_anew(row, dump, arguments.candidates) for row in rows]
     print(report(shown))
-    for family in arguments.fit:
-        tables = (family, SHARED_TABLE) if arguments.shared else (family,)
+    for part in arguments.fit:
+        tables = (part, SHARED_TABLE) if arguments.shared else (part,)
         source = changed_tables(source, fit(rows, tables, arguments.build, arguments.seconds, arguments.candidates))
-        print("\n".join(table_of(source, name) for name in tables))
+        print("\n".join(table_of(source, name.split(".")[0]) for name in tables))
     if arguments.write:
         arguments.tables.write_text(source, encoding="utf-8")
     return 0

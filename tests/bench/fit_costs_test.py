@@ -96,9 +96,14 @@ class Fit(unittest.TestCase):
         code, message = self.descent(f"{SPEC}\n0:1.5 1:2.5\n{SPEC}\n")
         self.assertEqual((code, f"input: '{SPEC}' is not followed by a line of its candidates" in message), (1, True))
 
+    def test_the_descent_takes_groups_and_entries(self) -> None:
+        for part in ("wgmma.store", "wgmma.store.latency", "depthwise,wgmma.tile"):
+            self.assertEqual(self.descent(f"{SPEC}\n0:1.5 1:2.5\n", part)[0], 0, part)
+
     def test_refuses_tables_that_are_not_there(self) -> None:
-        code, message = self.descent(f"{SPEC}\n0:1.5 1:2.5\n", "wgmma,wgma")
-        self.assertEqual((code, "--tables: 'wgma' is not a table" in message), (2, True), message)
+        for part in ("wgma", "wgmma.stor", "store"):
+            code, message = self.descent(f"{SPEC}\n0:1.5 1:2.5\n", f"wgmma,{part}")
+            self.assertEqual((code, f"--tables: '{part}' is not a table" in message), (2, True), message)
         errors = io.StringIO()
         arguments = ["fit_costs.py", "none.json", "--build", str(self.BUILD), "--fit", "wgma"]
         with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stderr(errors):

@@ -44,6 +44,8 @@ std::int64_t price(const BlockWork& work, const Target& target, const FmaCosts& 
   const std::int64_t warps = resident * work.warps;
   if (warps < work.wanted_warps)
     block_cycles += block_cycles * (work.wanted_warps - warps) * costs.no_warps_percent / (100 * work.wanted_warps);
+  block_cycles +=
+      block_cycles * std::max<std::int64_t>(0, work.wanted_blocks - resident) * costs.no_block_percent / 100;
 
   // Blocks of one SM share it, so a wave of `resident` blocks takes their sum, or the latency of one if that is longer.
   const std::int64_t wave_cycles = std::max(resident * block_cycles, block_cycles + work.latency_cycles);

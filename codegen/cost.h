@@ -24,6 +24,7 @@ struct BlockWork {
   int registers = 0;                 ///< estimate per thread
   std::int64_t shared_bytes = 0;
   std::int64_t wanted_warps = 16;  ///< resident on an SM to cover latencies
+  std::int64_t wanted_blocks = 1;  ///< on an SM, whose phases of loading, computing and storing then overlap
   int launch_blocks = 32;          ///< most blocks per SM that __launch_bounds__ should make room for
 };
 

@@ -12,6 +12,7 @@ inline constexpr Costs kH200Costs = {
             .fma_issue_percent = 125,
             .unhidden_percent = 25,
             .no_warps_percent = 25,
+            .no_block_percent = 45,
             .unhidden_memory_permille = 125,
             .dram_bytes_per_microsecond = 4'000'000,
             .pass_launch = 2'000'000},
@@ -28,8 +29,10 @@ inline constexpr Costs kH200Costs = {
                .row_end_bytes = 512,
                .wanted_warps = 16,
                .beside_tensor_cores = {.percent = 26, .half_percent = 100, .launch = 5'500'000}},
-    // Estimates of what is generated; row ends are measured, and copies through registers follow two choices on an
-    // H100. Gradients with a stride, for which no entry was fitted, are counted with the same ones.
+    // Estimates of what is generated; row ends are measured, copies through registers follow two choices on an H100,
+    // and
+    // blocks that such copies want 28 candidates of two on an H200. Gradients with a stride, for which no entry was
+    // fitted, are counted with the same ones.
     .depthwise = {.async_copy = 12,
                   .register_copy = 40,
                   .output = 2,
@@ -40,6 +43,7 @@ inline constexpr Costs kH200Costs = {
                   .block = 80,
                   .latency = 3'000,
                   .wanted_warps = 32,
+                  .wanted_blocks = 3,
                   .halo_percent = 20,
                   .row_end_bytes = 64},
     // Estimates of what is generated, of gradients with a stride, too.

@@ -147,6 +147,7 @@ class Search {
                                                                                              : 0));
     work.latency_cycles = costs_.latency;
     work.wanted_warps = costs_.wanted_warps;
+    if (!tiling.async_copy) work.wanted_blocks = costs_.wanted_blocks;
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families/depthwise.md.
     const double halo = static_cast<double>(tiling.input_rows(problem_) * problem_.rows.upsampling) /
                             static_cast<double>(tiling.tile_p() * problem_.rows.stride) -

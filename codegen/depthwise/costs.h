@@ -16,6 +16,7 @@ struct DepthwiseCosts {
   std::int64_t block;              ///< instructions, once
   std::int64_t latency;            ///< cycles of a block
   std::int64_t wanted_warps;       ///< on an SM: loading, computing and storing alternate in a block
+  std::int64_t wanted_blocks;      ///< on an SM, if copies pass through registers: a thread waits for its own
   std::int64_t halo_percent;       ///< of rows that several blocks read: DRAM's part, most are in the L2 cache
   std::int64_t row_end_bytes;      ///< of DRAM, where rows of y are stored one by one
 };

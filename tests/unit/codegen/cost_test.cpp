@@ -22,6 +22,7 @@ constexpr FmaCosts kCosts = {.picoseconds_per_cycle = 1000,
                              .fma_issue_percent = 200,
                              .unhidden_percent = 50,
                              .no_warps_percent = 100,
+                             .no_block_percent = 30,
                              .unhidden_memory_permille = 100,
                              .dram_bytes_per_microsecond = 1000,
                              .pass_launch = 7};
@@ -71,6 +72,15 @@ TEST(CostFormula, MissingWarpsCostTheirShare) {
   BlockWork work = block();
   work.wanted_warps = 16;
   EXPECT_EQ(cycles(work), 400 + 400 * 12 / 16);
+}
+
+TEST(CostFormula, MissingBlocksCostTheirShare) {
+  BlockWork work = block();
+  work.wanted_blocks = 3;
+  EXPECT_EQ(cycles(work), 400 + 400 * 2 * 30 / 100) << "an SM has one";
+  work.shared_bytes = 0;
+  work.registers = 128;  // four blocks an SM
+  EXPECT_EQ(cycles(work), 400);
 }
 
 TEST(CostFormula, LatencyIsHiddenByOtherBlocksOnly) {

@@ -7,11 +7,12 @@
 
 Architectures are in vision.py and dense.py, with random weights and random inputs. All variants start from the same
 weights and see the same inputs, and their steps take turns. `jitconv_fused` is converted with the flags that fold
-BatchNorm, in inference, and activations into convolutions. Reported are the median time of a step; that of the host to
-enqueue it, which bounds the step where a network has many small layers; that of the step in a CUDA graph, where the
-host does nothing; the peak of the memory that the variant allocates; the time from the conversion to the end of the
-first step; and the losses of the first training steps, which must follow each other. fp32 runs with TF32 allowed, as
-PyTorch's convolutions do by default; matrix products are allowed TF32 as well. bf16 is torch.autocast.
+BatchNorm, in inference, and activations into convolutions; `max_autotune` and `reduce_overhead` are eager's model by
+torch.compile in these modes, of which the first needs minutes for a large network. Reported are the median time of a
+step; that of the host to enqueue it, which bounds the step where a network has many small layers; that of the step in a
+CUDA graph, where the host does nothing; the peak of the memory that the variant allocates; the time from the conversion
+to the end of the first step; and the losses of the first training steps, which must follow each other. fp32 runs with
+TF32 allowed, as PyTorch's convolutions do by default; matrix products are allowed TF32 as well. bf16 is torch.autocast.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ NETWORKS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
     "edsr": (EDSR, (16, 3, 96, 96)),
     "speech": (Speech, (8, 80, 64)),
 }
+COMPILED = {"max_autotune": "max-autotune", "reduce_overhead": "reduce-overhead"}  # modes of torch.compile
 VARIANTS = (
-    "eager", "channels_last", "compile", "jitconv", "jitconv_channels_last", "jitconv_fused", "auto",
+    "eager", "channels_last", *COMPILED, "jitconv", "jitconv_channels_last", "jitconv_fused", "auto",
     "auto_channels_last",
 )  # fmt: skip
 QUICK = ("eager", "channels_last", "jitconv")
@@ -73,7 +75,7 @@ class Measurement:
     ms: float
     host_ms: float
     graph_ms: float | None
-    peak_mib: float
+    peak_mib: float | None
     first_step_s: float
     losses: list[float]
     warm_first_step_s: float | None = None
@@ -100,9 +102,9 @@ class Case:
             with self.autocast():
                 jitconv.torch.prepare(model, x, backward=mode == "training", progress=False)
         self.step_model: Callable[[Tensor], Tensor] = model
-        if variant == "compile":
+        if variant in COMPILED:
             torch._dynamo.reset()
-            self.step_model = torch.compile(model, mode="max-autotune")
+            self.step_model = torch.compile(model, mode=COMPILED[variant])
         self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
         self.target = target
         losses = [self.step()]
@@ -151,7 +153,7 @@ def measure(
     torch.cuda.empty_cache()
     variants = arguments.variants.split(",")
     cases = {variant: Case(original, x, target, variant, mode, precision) for variant in variants}
-    peaks = {}
+    peaks: dict[str, float | None] = {}
     for variant, case in cases.items():
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -159,8 +161,10 @@ def measure(
         torch.cuda.synchronize()
         peaks[variant] = (torch.cuda.max_memory_allocated() - before + case.kept) / 2**20
     times = timed({variant: case.step for variant, case in cases.items()}, arguments.steps)
-    graphs = {v: graphed(case.step) for v, case in cases.items() if v != "compile" and arguments.steps > 0}
+    graphs = {v: graphed(case.step) for v, case in cases.items() if v not in COMPILED and arguments.steps > 0}
     replays = timed({variant: graph.replay for variant, graph in graphs.items()}, arguments.steps)
+    for variant in COMPILED:
+        peaks[variant] = None  # torch.compile's CUDA graphs have taken theirs before
     for variant, case in cases.items():
         ms, host_ms = times[variant]
         yield Measurement(
@@ -237,10 +241,11 @@ def line(r: Measurement, all_of_them: list[Measurement]) -> str:
     graph, graph_ratio = "-" if r.graph_ms is None else f"{r.graph_ms:.3f}", "-"
     if base and base.graph_ms and r.graph_ms:
         graph_ratio = f"{base.graph_ms / r.graph_ms:.2f}x"
+    peak = "-" if r.peak_mib is None else f"{r.peak_mib:.0f}"
     warm = "-" if r.warm_first_step_s is None else f"{r.warm_first_step_s:.2f}"
     return (
         f"{r.network:16} {r.mode:9} {r.precision:4} {r.variant:21} {r.ms:9.3f} {ratio:>8} {r.host_ms:8.3f} {graph:>9} "
-        f"{graph_ratio:>8} {r.peak_mib:8.0f} {r.first_step_s:8.2f} {warm:>7} {apart:>9}"
+        f"{graph_ratio:>8} {peak:>8} {r.first_step_s:8.2f} {warm:>7} {apart:>9}"
     )
 
 

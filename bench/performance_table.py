@@ -260,6 +260,7 @@ class Run:
 def tables_of(run):
     """Name and maker of every table."""
     forward = lambda mode, names=None: lambda: comparison_rows(run(f"forward-{mode}"), names)  # noqa: E731
+    h200 = Run(run.folder, "h200")  # of what has been measured on it more lately
     tables = {
         "configurations": lambda: configuration_rows(run("forward-ieee-nchw"), lambda name: name in NAMED),
         "full-configurations": lambda: configuration_rows(run("forward-ieee-nchw"),
@@ -269,29 +270,29 @@ def tables_of(run):
         "ieee-all": forward("ieee-nchw"),
         "fp32-nchw": forward("fp32-nchw", TENSOR),
         "fp32-nhwc": forward("fp32-nhwc", TENSOR),
-        "fp16x3-nchw-h200": lambda: comparison_rows(Run(run.folder, "h200")("forward-fp16x3-nchw"), TENSOR),
-        "fp16x3-nhwc-h200": lambda: comparison_rows(Run(run.folder, "h200")("forward-fp16x3-nhwc"), TENSOR),
+        "fp16x3-nchw-h200": lambda: comparison_rows(h200("forward-fp16x3-nchw"), TENSOR),
+        "fp16x3-nhwc-h200": lambda: comparison_rows(h200("forward-fp16x3-nhwc"), TENSOR),
         "compile": lambda: compile_rows(run("ieee-run")),
         "deepbench-best": lambda: best_layout_sentence([run(f"deepbench-tf32-{layout}") for layout in ("nchw", "nhwc")]),
         "networks": lambda: modes_summary(run.modes("networks")),
-        "networks-bias": lambda: modes_summary(run.modes("networks-bias")),
-        "networks-bias-h200": lambda: modes_summary(Run(run.folder, "h200").modes("networks-bias")),
+        "networks-bias": lambda: modes_summary(h200.modes("networks-bias")),
         "depthwise-nhwc-bf16": lambda: list_summary(run("depthwise-bf16-nhwc")),
         "depthwise-nhwc-f32": lambda: list_summary(run("depthwise-tf32-nhwc")),
         "transposed": lambda: gradient_rows(run("transposed-tf32-nchw")),
-        "gradients-deepbench": lambda: gradient_summary(run("gradients-deepbench-tf32-nchw")),
-        "gradients-deepbench-behind": lambda: behind_rows(run("gradients-deepbench-tf32-nchw")),
+        "gradients-deepbench": lambda: gradient_summary(h200("gradients-deepbench-tf32-nchw")),
+        "gradients-deepbench-behind": lambda: behind_rows(h200("gradients-deepbench-tf32-nchw")),
     }
     for mode in MODES:
         tables[mode] = forward(mode, TENSOR)
         tables[f"gradients-{mode}"] = lambda mode=mode: gradient_rows(run(f"gradients-{mode}"))
         tables[f"networks-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-{mode}"))
-        tables[f"networks-bias-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-bias-{mode}"))
+        tables[f"networks-bias-{mode}-behind"] = lambda mode=mode: behind_rows(h200(f"networks-bias-{mode}"))
     tables["gradients-ieee-nchw"] = lambda: gradient_rows(run("gradients-ieee-nchw"))
     for name in ("kernelbench-l2-tf32-nchw", "deepbench-tf32-nchw", "deepbench-tf32-nhwc", "deepbench-bias-tf32-nchw",
                  "networks-bias-fp32-nchw", "networks-bias-fp32-nhwc"):
-        tables[name] = lambda name=name: list_summary(run(name))
-        tables[f"{name}-behind"] = lambda name=name: behind_rows(run(name))
+        measured = h200 if name == "deepbench-bias-tf32-nchw" else run
+        tables[name] = lambda name=name, measured=measured: list_summary(measured(name))
+        tables[f"{name}-behind"] = lambda name=name, measured=measured: behind_rows(measured(name))
     return tables
 
 
@@ -304,13 +305,14 @@ def charts_of(run):
             panels.append((TITLES[mode], comparison, comparison["dtype"], lambda one, mode=mode: best_ms(one, mode)))
         return charts.bars(panels)
 
-    def dots(name, title):
+    def dots(name, title, run=run):
         modes = run.modes(name)
         lists = [(mode.replace("-", " "), ratios_of(one)) for mode, one in modes.items()]
         return charts.dots(f"{title}: cuDNN's faster layout over jitconv, sorted, one dot for each convolution", lists)
 
     return {"tensor": headline, "networks": lambda: dots("networks", "Convolutions of published networks"),
-            "networks-bias": lambda: dots("networks-bias", "Convolutions of published networks, with bias")}
+            "networks-bias": lambda: dots("networks-bias", "Convolutions of published networks, with bias",
+                                          Run(run.folder, "h200"))}
 
 
 def main():

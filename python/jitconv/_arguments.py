@@ -1,4 +1,4 @@
-"""The integers among a convolution's arguments, as PyTorch's functions take them, for code with and without PyTorch."""
+"""The numbers among a convolution's arguments, as PyTorch's functions take them, for code with and without PyTorch."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ def integer(value: Any, name: str) -> int:
         except TypeError:
             pass
     raise TypeError(f"{name} is {value!r}, must be an integer")
+
+
+def number(value: Any, name: str) -> float:
+    """Return a number of any library as Python's.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}, must be a number") from None
 
 
 def integers(value: Ints, count: int, name: str) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ def activation_name(name: str | None) -> str:
     """
     if name is None:
         return "none"
-    known = _ACTIVATION_ALIASES.get(name, name)
+    known = _ACTIVATION_ALIASES.get(name, name) if isinstance(name, str) else name
     if known not in ACTIVATIONS:
         raise ValueError(f"activation is {name!r}, must be None or one of {', '.join(ACTIVATIONS[1:])}")
     return known

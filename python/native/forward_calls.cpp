@@ -72,8 +72,15 @@ struct ForwardCalls {
   bool transposed, follows_math;
   bool is_choice;  ///< has what was measured to be faster than PyTorch, under settings that are part of the key
   Trained trained;
+  /// A CUDA graph has a training step, whose replays may write weights without counting a version.
+  bool trains_in_graph = false;
   std::unordered_map<Key, std::shared_ptr<ForwardLaunch>, CallKeyHash> launches;
   std::unordered_map<Key, Ref, CallKeyHash> by_pytorch;  ///< functions of x, w and b, where PyTorch is the faster
+
+  void forget_weights() {
+    std::vector<decltype(ForwardLaunch::kept)> dropped;  // whose destructors may run Python
+    for (auto& [key, launch] : launches) dropped.push_back(std::exchange(launch->kept, {}));
+  }
 
   Key key_of(const Operands& o, bool activation, bool pack, bool casts) const {
     Key key;
@@ -91,15 +98,19 @@ struct ForwardCalls {
 using Type = HeldType<ForwardCalls>;
 
 /// An operand as the kernel reads it, packed or made dense, kept for later calls. Nothing if it must not be, where
-/// nobody could notice that it changes: so it is of inference tensors, which have no version counter, of what FSDP
-/// gathers, and in a CUDA graph, whose replays run no Python.
+/// nobody could notice that it changes: so it is of inference tensors, which have no version counter, under
+/// torch.distributed, whose collectives count none, and with CUDA graphs, whose replays run no Python.
 std::optional<Scratch> kept(PyObject* self, ForwardLaunch& launch, PyObject* operand, const TensorView& view,
                             const Ref& dense, bool pack, void* stream) {
+  ForwardCalls& calls = Type::of(self);
   if ((view.device >= 0 && is_capturing()) || asks(torch().is_inference, operand)) return std::nullopt;
+  if (calls.trains_in_graph || asks(torch().is_distributed)) {
+    calls.forget_weights();
+    return std::nullopt;
+  }
   const Ref base = attribute(operand, names().base);
   const bool is_view = base.get() != Py_None;
   PyObject* const owner = is_view ? base.get() : operand;
-  if (asks(torch().is_gathered, owner)) return std::nullopt;
   const std::int64_t version = to_integer(attribute(operand, names().version).get());
   const Ref storage(checked(PyObject_CallFunctionObjArgs(torch().storage, operand, nullptr)));
   const std::int64_t storage_address = to_integer(attribute(storage.get(), names().cdata).get());
@@ -304,6 +315,13 @@ PyObject* forget(PyObject* self, PyObject* reference) {
   });
 }
 
+PyObject* forget_weights(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Type::of(self).forget_weights();
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* clear(PyObject* self, PyObject*) {
   return guarded([&] {
     ForwardCalls& calls = Type::of(self);
@@ -339,7 +357,9 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
     PyObject *const x = args[1], *const w = args[2], *const b = args[3];
     Operands o(x, w, b);
     Ref y(Py_NewRef(Py_None)), cast_w, cast_b;
-    if (calls.trained != Trained::behind_it && o.view()) {
+    const bool has_views = o.view();
+    if (has_views && o.x_view.device >= 0 && is_capturing()) calls.trains_in_graph = true;
+    if (calls.trained != Trained::behind_it && has_views) {
       const Ref type = attribute(x, names().dtype);  // autocast's: it has cast x
       bool casts = true;
       const auto cast_to_type = [&](PyObject*& operand, TensorView& view, Ref& made) {
@@ -366,7 +386,7 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
 }
 
 void add_forward_calls_type(PyObject* module) {
-  static std::array<PyMethodDef, 8> methods = {{
+  static std::array<PyMethodDef, 9> methods = {{
       {"call", method(call), METH_FASTCALL,
        "call(x, w, b, dimensions)\n\nThe convolution with its activation, also where autograd records it, or None: the "
        "extents are not known, or an operator has to be called."},
@@ -380,6 +400,7 @@ void add_forward_calls_type(PyObject* module) {
       {"leave", method(leave), METH_FASTCALL,
        "leave(function, x, w, b, activation, pack, casts)\n\nLeave these extents to a function of x, w and b."},
       {"forget", forget, METH_O, "forget(reference)\n\nDrop what was kept of weights that are gone."},
+      {"forget_weights", forget_weights, METH_NOARGS, "forget_weights()\n\nDrop what was kept of all weights."},
       {"clear", clear, METH_NOARGS, "clear()\n\nForget all extents."},
       {nullptr, nullptr, 0, nullptr},
   }};

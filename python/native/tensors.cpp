@@ -89,7 +89,7 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
         "exchange_api",   "tensor",           "parameter",      "dtypes",       "noticing",         "forward_ad",
         "any_autocast",   "autocast_enabled", "autocast_dtype", "grad_enabled", "is_capturing",     "device_count",
         "current_device", "current_stream",   "fp32_precision", "benchmarks",   "is_deterministic", "new_empty_strided",
-        "is_neg",         "is_inference",     "storage",        "weak_storage", "is_gathered",      "apply",
+        "is_neg",         "is_inference",     "storage",        "weak_storage", "is_distributed",   "apply",
         "forward",        "backward",         nullptr};
     Torch t;
     PyObject* api = nullptr;
@@ -98,7 +98,7 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
                                     &t.autocast.any_enabled, &t.autocast.enabled, &t.autocast.dtype, &t.grad_enabled,
                                     &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
                                     &t.fp32_precision, &t.benchmarks, &t.is_deterministic, &t.new_empty_strided,
-                                    &t.is_neg, &t.is_inference, &t.storage, &t.weak_storage, &t.is_gathered,
+                                    &t.is_neg, &t.is_inference, &t.storage, &t.weak_storage, &t.is_distributed,
                                     &t.function.apply, &t.function.forward, &t.function.backward) == 0)
       throw PythonError();
     exchange = nullptr;
@@ -126,7 +126,7 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
                              t.current_stream,   t.fp32_precision,    t.benchmarks,
                              t.is_deterministic, t.new_empty_strided, t.is_neg,
                              t.is_inference,     t.storage,           t.weak_storage,
-                             t.is_gathered,      t.function.apply,    t.function.forward,
+                             t.is_distributed,   t.function.apply,    t.function.forward,
                              t.function.backward})
       Py_INCREF(object);
     bound = t;

@@ -36,8 +36,8 @@ struct Torch {
            *current_stream = nullptr, *fp32_precision = nullptr, *benchmarks = nullptr, *is_deterministic = nullptr;
   /// Methods of Tensor.
   PyObject *new_empty_strided = nullptr, *is_neg = nullptr, *is_inference = nullptr, *storage = nullptr;
-  PyObject* weak_storage = nullptr;  ///< makes a weak reference to a storage
-  PyObject* is_gathered = nullptr;   ///< whether a tensor is written without being given another version
+  PyObject* weak_storage = nullptr;    ///< makes a weak reference to a storage
+  PyObject* is_distributed = nullptr;  ///< whether torch.distributed may write tensors
   struct {
     PyObject* apply = nullptr;                         ///< runs it
     PyObject *forward = nullptr, *backward = nullptr;  ///< of it, for what function_forward() and _backward() leave

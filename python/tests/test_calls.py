@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
 
 import jitconv
@@ -200,22 +199,56 @@ def test_weights_whose_memory_others_get() -> None:
         layer.weight.data = strided_weight()
 
 
-@torch.no_grad()
-def test_weights_that_fsdp_gathers() -> None:
-    """It writes them without counting a version."""
+def write_uncounted(layer: jt.Conv2d) -> None:
+    """Write weights as collectives, replays of CUDA graphs and foreign kernels do."""
+    with torch.no_grad(), torch.autograd._unsafe_preserve_version_counter(layer.weight):
+        layer.weight.mul_(-1)
+
+
+def inference_layer() -> tuple[jt.Conv2d, torch.Tensor]:
+    """Return a layer that keeps a copy of its weights, and its input."""
     layer, x = jt.Conv2d(3, 4, 3), torch.randn(2, 3, 6, 5)
     layer.weight = nn.Parameter(strided_weight())
+    with torch.no_grad():
+        check_inference(layer, x)
+    return layer, x
+
+
+@torch.no_grad()
+def test_weights_that_collectives_write() -> None:
+    layer, x = inference_layer()
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     try:
-        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
-        sharded = fully_shard(nn.Linear(1, 1), mesh=mesh)
         for _ in range(2):
+            write_uncounted(layer)
             check_inference(layer, x)
-            with torch.autograd._unsafe_preserve_version_counter(layer.weight):
-                layer.weight.mul_(-1)
-        del sharded
+        write_uncounted(layer)
+        layer(x)
     finally:
         torch.distributed.destroy_process_group()
+    check_inference(layer, x)
+
+
+@torch.no_grad()
+def test_weights_that_training_wrote_uncounted() -> None:
+    layer, x = inference_layer()
+    layer.eval()
+    before = layer(x)
+    layer.train()
+    write_uncounted(layer)
+    layer.eval()
+    check_inference(layer, x)
+    write_uncounted(layer)
+    layer.eval()  # the same mode, as a server may set it at each request
+    assert not torch.allclose(layer(x), before)
+
+
+@torch.no_grad()
+def test_weights_that_are_forgotten_by_hand() -> None:
+    layer, x = inference_layer()
+    write_uncounted(layer)
+    jt.forget_packed_weights()
+    check_inference(layer, x)
 
 
 def test_threads_beside_one_that_forgets() -> None:

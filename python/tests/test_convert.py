@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import fx, nn
 from torch.nn import functional
-from torch.nn.utils.parametrizations import weight_norm
+from torch.nn.utils import prune
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
+from torch.nn.utils.parametrize import remove_parametrizations
 
 import jitconv.torch as jt
 
@@ -89,6 +91,42 @@ def test_a_layer_converts_by_itself() -> None:
     assert layer(torch.randn(2, 4, 9)).shape == (2, 6, 9)
 
 
+def test_parametrized_layers() -> None:
+    """Parametrizations put a class of their own over a layer's, and compute its weight anew at each call."""
+
+    def make() -> nn.Sequential:
+        torch.manual_seed(0)
+        layers = weight_norm(nn.Conv2d(3, 4, 3)), nn.BatchNorm2d(4), spectral_norm(nn.ConvTranspose2d(4, 2, 3))
+        return trained_statistics(nn.Sequential(*layers, nn.ReLU())).eval()
+
+    model, x = make(), torch.randn(2, 3, 6, 5)
+    expected = model(x)
+    kinds = [type(layer) for layer in model]
+    jt.convert(model, fuse_batchnorm=True, fuse_activation=True)
+    assert [row["computed by"] for row in jt.conversion(model).as_dicts()] == ["jitconv", "jitconv", "the layer before"]
+    assert isinstance(model[0], jt.Conv2d)
+    assert type(model[0]).__name__ == kinds[0].__name__
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
+    model(x).sum().backward()
+    assert model[0].parametrizations.weight.original0.grad.any()
+    assert model.state_dict().keys() == make().state_dict().keys()
+    jt.revert(model)
+    assert [type(layer).__bases__ for layer in model] == [kind.__bases__ for kind in kinds]
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
+    jt.convert(model)
+    remove_parametrizations(model[0], "weight")
+    assert type(model[0]) is jt.Conv2d
+
+
+def test_weights_that_a_hook_computes_are_not_scaled() -> None:
+    model = nn.Sequential(prune.l1_unstructured(nn.Conv2d(3, 4, 3), "weight", 0.5), nn.BatchNorm2d(4)).eval()
+    x = torch.randn(2, 3, 6, 5)
+    expected = model(x)
+    jt.convert(model, fuse_batchnorm=True)
+    assert type(model[1]) is nn.BatchNorm2d
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_what_stays_and_why() -> None:
     class Mine(nn.Conv2d):
         pass
@@ -109,12 +147,12 @@ def test_subclasses_of_jitconvs_layers_are_jitconvs() -> None:
     class Mine(jt.Conv2d):
         pass
 
-    model = nn.Sequential(
-        Mine(3, 3, 1), weight_norm(jt.Conv2d(3, 3, 1)), jt.LazyConv2d(3, 1), weight_norm(nn.Conv2d(3, 3, 1))
-    )
+    model = nn.Sequential(Mine(3, 3, 1), weight_norm(jt.Conv2d(3, 3, 1)), jt.LazyConv2d(3, 1))
+    kinds = [type(layer) for layer in model]
     jt.convert(model, math="fp32", policy="auto")
-    assert [row["computed by"] for row in jt.conversion(model).as_dicts()] == ["jitconv"] * 3 + ["PyTorch"]
-    assert [(layer.math, layer.policy) for layer in model[:3]] == [("fp32", "auto")] * 3
+    assert [type(layer) for layer in model] == kinds
+    assert [row["computed by"] for row in jt.conversion(model).as_dicts()] == ["jitconv"] * 3
+    assert [(layer.math, layer.policy) for layer in model] == [("fp32", "auto")] * 3
 
 
 @pytest.mark.parametrize("traceable", [True, False])

@@ -107,6 +107,24 @@ def test_activations(activation: str, reference: Any, transposed: bool) -> None:
     torch.testing.assert_close(fused, expected.float(), rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("slope", [0.0, -0.3])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_leaky_relu_whose_result_hides_the_sign(slope: float, compiled: bool) -> None:
+    torch.manual_seed(0)
+    tensors = [torch.randn(s, requires_grad=True) for s in ((2, 3, 5, 4), (3, 3, 3, 2), (3,))]
+
+    def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return jt.functional.conv2d(x, w, b, activation="leaky_relu", slope=slope)
+
+    y = (torch.compile(convolve, fullgraph=True, backend="aot_eager") if compiled else convolve)(*tensors)
+    expected = functional.leaky_relu(functional.conv2d(*tensors), slope)
+    dy = torch.randn_like(y)
+    gradients, wanted = (torch.autograd.grad(result, tensors, dy) for result in (y, expected))
+    torch.testing.assert_close((y, *gradients), (expected, *wanted), rtol=2e-5, atol=2e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(convolve(*tensors), expected, rtol=2e-5, atol=2e-5)
+
+
 @pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (1, 2)], ids=str)
 @pytest.mark.parametrize("activation", [None, "relu"])
 def test_some_gradients_alone(asked: tuple[int, ...], activation: str | None) -> None:

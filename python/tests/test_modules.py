@@ -194,11 +194,19 @@ def test_hooks_run() -> None:
 def test_own_arguments_are_checked() -> None:
     for arguments, words in (
         ({"activation": "mish"}, "relu"),
+        ({"activation": ["relu"]}, "must be None or one of"),
         ({"math": "fp8"}, "ieee, fp32, tf32, fp16x3"),
         ({"policy": "x"}, "auto"),
     ):
         with pytest.raises(ValueError, match=words):
             jt.Conv2d(3, 4, 3, **arguments)
+    with pytest.raises(TypeError, match="slope is None, must be a number"):
+        jt.Conv2d(3, 4, 3, activation="leaky_relu", slope=None)(torch.ones(1, 3, 5, 5))
+
+
+def test_torchscript_is_told_what_to_do() -> None:
+    with pytest.raises(NotImplementedError, match=r"jitconv\.torch\.revert"):
+        torch.jit.script(nn.Sequential(jt.Conv2d(3, 4, 3)))
 
 
 @pytest.mark.parametrize("none", ["none", ""])

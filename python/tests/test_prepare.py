@@ -101,7 +101,9 @@ def test_training_under_autocast(asked: list[str]) -> None:
 
 
 def test_nothing_to_do_for_tensors_that_pytorch_computes() -> None:
-    assert jt.prepare(Net(), torch.randn(2, 2, 6, 6)).origins == {}
+    prepared = jt.prepare(Net(), torch.randn(2, 2, 6, 6))
+    assert prepared.origins == {}
+    assert "jitconv.torch.convert(model)" in str(prepared)
 
 
 def test_a_recording_that_fails_leaves_no_trace() -> None:

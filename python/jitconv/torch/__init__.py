@@ -21,6 +21,7 @@ from jitconv.torch import functional
 from jitconv.torch._background import async_compile, set_async_compile
 from jitconv.torch._config import cpu_policy, get_cpu_policy, set_cpu_policy
 from jitconv.torch._convert import conversion, convert, revert
+from jitconv.torch._convolution import forget_packed_weights
 from jitconv.torch._enable import disable, enable
 from jitconv.torch._explain import explain
 from jitconv.torch._inductor import enable_inductor_autotuning
@@ -56,6 +57,7 @@ __all__ = [
     "enable",
     "enable_inductor_autotuning",
     "explain",
+    "forget_packed_weights",
     "functional",
     "get_cpu_policy",
     "prepare",

@@ -14,9 +14,19 @@ if TYPE_CHECKING:
 _FROM_RESULT = frozenset(("relu", "leaky_relu", "clamp"))
 
 
-def saves_result(activation: str) -> bool:
+def saves_result(settings: Settings) -> bool:
     """Say whether an activation's derivative is computed from its result y, rather than from its argument z."""
-    return activation in _FROM_RESULT
+    return settings.activation in _FROM_RESULT and not _folds_signs(settings)
+
+
+def has_derivative_in_kernels(settings: Settings) -> bool:
+    """Say whether kernels can multiply by an activation's derivative."""
+    return not _folds_signs(settings)
+
+
+def _folds_signs(settings: Settings) -> bool:
+    """Say whether y does not show the sign of z: leaky ReLU's below 0 for a slope that is not above 0."""
+    return settings.activation == "leaky_relu" and settings.slope <= 0
 
 
 def apply(z: torch.Tensor, settings: Settings) -> torch.Tensor:
@@ -58,7 +68,7 @@ def gradient(dy: torch.Tensor, saved: torch.Tensor, settings: Settings) -> torch
         case "relu":
             result = aten.threshold_backward(dy, saved, 0)
         case "leaky_relu":
-            result = aten.leaky_relu_backward(dy, saved, settings.slope, True)
+            result = aten.leaky_relu_backward(dy, saved, settings.slope, saves_result(settings))
         case "gelu_erf":
             result = aten.gelu_backward(dy, saved)
         case "gelu_tanh":

@@ -20,7 +20,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> N
     s = to_settings(arguments)
     if s.activation == "none":
         ctx.save_for_backward(x, w)
-    elif _activation.saves_result(s.activation):
+    elif _activation.saves_result(s):
         ctx.save_for_backward(x, w, output)
     else:  # z is computed again; `convolve` keeps it instead
         ctx.save_for_backward(x, w, *(() if bias is None else (bias,)))
@@ -31,7 +31,7 @@ def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     s = to_settings(ctx.arguments)
     if s.activation == "none":
         saved = None
-    elif _activation.saves_result(s.activation):
+    elif _activation.saves_result(s):
         saved = rest[0]
     else:
         with torch.no_grad():

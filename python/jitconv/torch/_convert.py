@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import fx, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
+from torch.nn.utils.parametrize import is_parametrized
 
 from jitconv.torch import modules
 from jitconv.torch._convolution import Settings, convolution
@@ -70,9 +71,9 @@ def convert(
 ) -> Model | nn.Module:
     """Replace the convolution layers of a model by jitconv's.
 
-    Layers of exactly the classes `torch.nn.Conv1d`, `Conv2d`, `ConvTranspose1d` and `ConvTranspose2d` are converted.
-    Subclasses, which may compute something else, and layers of a type that jitconv does not have, such as float64,
-    stay; `conversion(model)` names them and says why.
+    Layers of exactly the classes `torch.nn.Conv1d`, `Conv2d`, `ConvTranspose1d` and `ConvTranspose2d` are converted,
+    also with parametrizations such as `weight_norm`. Subclasses, which may compute something else, and layers of a type
+    that jitconv does not have, such as float64, stay; `conversion(model)` names them and says why.
 
     Parameters
     ----------
@@ -81,8 +82,9 @@ def convert(
     inplace : bool
         Whether to change `model`, as `Module.to()` does, or a deep copy of it.
     fuse_batchnorm : bool
-        Fold a BatchNorm that alone follows a convolution into its weights. Only of layers in `eval()`. The layer gets
-        new parameters; an optimizer that has the old ones does not train it any more.
+        Fold a BatchNorm that alone follows a convolution into its weights. Only of layers in `eval()` whose weight is a
+        parameter, neither parametrized nor pruned. The layer gets new parameters; an optimizer that has the old ones
+        does not train it any more.
     fuse_activation : bool
         Let a convolution compute the activation that alone follows it, also in training.
     graph : bool
@@ -122,7 +124,7 @@ def convert(
         _fuse_modules(result, fuse_batchnorm, fuse_activation)
     asked = {name: value for name, value in (("math", math), ("policy", policy)) if value is not None}
     for layer in result.modules():
-        if type(layer) in _JITCONV and _reason_to_keep(layer) is None:
+        if _class_of(layer) in _JITCONV and _reason_to_keep(layer) is None:
             _adopt(layer)
         if isinstance(layer, modules._Layer):
             _set(layer, **asked)
@@ -154,7 +156,7 @@ def revert(model: Model, *, inplace: bool = True) -> Model:
         If a layer has an activation of its own, which torch's class cannot compute.
     """
     result = model if inplace else copy.deepcopy(model)
-    layers = [(name, layer) for name, layer in result.named_modules() if type(layer) in _TORCH]
+    layers = [(name, layer) for name, layer in result.named_modules() if _class_of(layer) in _TORCH]
     for name, layer in layers:
         unfused = layer.__dict__.get(_UNFUSED)
         if unfused is not None and unfused.in_graph:
@@ -214,9 +216,23 @@ def _remark(layer: nn.Module) -> str:
     return ", ".join(parts)
 
 
+def _class_of(layer: nn.Module) -> type[nn.Module]:
+    """Return the class of a layer, or, if parametrizations have put a class of their own over it, the one below."""
+    cls = type(layer)
+    return cls.__base__ if is_parametrized(layer) else cls  # type: ignore[return-value]
+
+
+def _set_class(layer: nn.Module, cls: type[nn.Module]) -> None:
+    """Give a layer another class, below that of its parametrizations if it has any."""
+    if is_parametrized(layer):
+        own = {name: value for name, value in vars(type(layer)).items() if name not in ("__dict__", "__weakref__")}
+        cls = type(f"Parametrized{cls.__name__}", (cls,), own)
+    layer.__class__ = cls
+
+
 def _reason_to_keep(layer: nn.Module) -> str | None:
     """Why a layer stays torch's; None if it need not."""
-    if type(layer) not in _JITCONV:
+    if _class_of(layer) not in _JITCONV:
         is_lazy = isinstance(layer, nn.modules.lazy.LazyModuleMixin)
         if is_lazy:
             return "lazy: convert it after its first call"
@@ -228,14 +244,14 @@ def _reason_to_keep(layer: nn.Module) -> str | None:
 
 def _adopt(layer: nn.Module) -> None:
     """Make a layer of torch's class one of jitconv's, with the constructor's defaults."""
-    layer.__class__ = _JITCONV[type(layer)]
+    _set_class(layer, _JITCONV[_class_of(layer)])
     _set(layer, **modules._OWN)
 
 
 def _release(layer: nn.Module) -> None:
     for name in (*modules._OWN, "_static"):
         layer.__dict__.pop(name, None)
-    layer.__class__ = _TORCH[type(layer)]
+    _set_class(layer, _TORCH[_class_of(layer)])
 
 
 def _set(layer: nn.Module, **values: object) -> None:
@@ -251,7 +267,7 @@ def _fuse_modules(model: nn.Module, batchnorm: bool, activation: bool) -> None:
             if child is not None:
                 places.setdefault(child, []).append((parent, name))
     for chain in list(chains(model, batchnorm=batchnorm, activation=activation)):
-        if _reason_to_keep(chain.convolution) is not None and type(chain.convolution) not in _TORCH:
+        if not _can_fuse(chain):
             continue
         left_out = [module for module in (chain.batchnorm, chain.activation_module) if module is not None]
         if any(len(places.get(module, ())) != 1 for module in (chain.convolution, *left_out)):
@@ -262,13 +278,21 @@ def _fuse_modules(model: nn.Module, batchnorm: bool, activation: bool) -> None:
             setattr(parent, name, Fused(module))
 
 
+def _can_fuse(chain: Chain) -> bool:
+    layer = chain.convolution
+    if _reason_to_keep(layer) is not None and _class_of(layer) not in _TORCH:
+        return False
+    # What a parametrization or a hook computes anew cannot be scaled.
+    return chain.batchnorm is None or "weight" in layer._parameters
+
+
 def _rewritten(model: nn.Module, batchnorm: bool, activation: bool) -> fx.GraphModule:
     try:
         graph = trace(model)
     except Exception as error:
         raise ValueError(f"graph=True: torch.fx cannot trace {type(model).__name__}: {error}") from error
     for chain in list(chains_of_graph(model, graph, batchnorm=batchnorm, activation=activation, shared=True)):
-        if _reason_to_keep(chain.convolution) is not None and type(chain.convolution) not in _TORCH:
+        if not _can_fuse(chain):
             continue
         _fuse(chain, in_graph=True)
         convolution, *others = chain.nodes
@@ -290,7 +314,7 @@ def _fuse(chain: Chain, *, in_graph: bool = False) -> None:
         if not in_graph:
             before = before._replace(batchnorms=(*before.batchnorms, chain.batchnorm))
         _fold(layer, chain.batchnorm)
-    if type(layer) not in _TORCH:
+    if _class_of(layer) not in _TORCH:
         _adopt(layer)
     if chain.activation is not None:
         _set(layer, **chain.activation._asdict())

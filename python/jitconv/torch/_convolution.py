@@ -79,8 +79,7 @@ class Convolution:
         self.settings = settings
         if not torch.compiler.is_dynamo_compiling():  # which knows no extension modules, and needs the settings alone
             follows_math = settings.math is None
-            named = settings.activation
-            activation = (named != "none", _activation.saves_result(named))
+            activation = (settings.activation != "none", _activation.saves_result(settings))
             self.calls = _native.forward_calls(self, settings.transposed, follows_math, self._is_choice, *activation)
             self.gradient_calls = _native.gradient_calls(settings.transposed, follows_math, self._is_choice)
             self.call = self.calls.call if settings.policy == "always" else _declined
@@ -89,6 +88,10 @@ class Convolution:
         """Forget the shapes."""
         self.calls.clear()
         self.gradient_calls.clear()
+
+    def forget_weights(self) -> None:
+        """Forget the packed weights of all layers with these settings."""
+        self.calls.forget_weights()
 
     def __reduce__(self) -> tuple[Callable[[Settings], Convolution], tuple[Settings]]:
         """Copy and pickle the settings alone: plans belong to this process."""
@@ -326,6 +329,18 @@ def convolution(settings: Settings) -> Convolution:
     if found is None:
         found = _convolutions.setdefault(settings, Convolution(_checked(settings)))
     return found
+
+
+def forget_packed_weights() -> None:
+    """Forget the packed forms of all weights, so that the next calls pack them again.
+
+    Call it after something has written to weights without PyTorch counting a version of them: ``weight.data``, a kernel
+    of your own given ``weight.data_ptr()``, the replay of a CUDA graph of functions. Layers forget theirs when
+    `train()` or `eval()` changes their mode, and keep none while there is a process group of `torch.distributed` or
+    after their training step was captured into a CUDA graph.
+    """
+    for c in list(_convolutions.values()):
+        c.forget_weights()
 
 
 def _checked(settings: Settings) -> Settings:

@@ -38,7 +38,7 @@ class _Eager(torch.autograd.Function):
         used = _cast(w, x.dtype)
         bias = None if b is None else _cast(b, x.dtype)
         activation = c.settings.activation
-        applied = activation != "none" and _activation.saves_result(activation)
+        applied = activation != "none" and _activation.saves_result(c.settings)
         y = c.forward(x, used, bias, applied, False)
         saved = None if activation == "none" else y
         if saved is not None and not applied:
@@ -122,10 +122,10 @@ _NOTICING: tuple[Callable[[], Any], ...] = (
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def _is_gathered(owner: torch.Tensor) -> bool:
-    """Say whether weights may be FSDP's, which gathers them into the same memory without counting a version."""
-    composable = sys.modules.get("torch.distributed._composable_state")
-    return bool(getattr(composable, "_module_state_mapping", None)) or hasattr(owner, "_is_flat_param")
+def _is_distributed() -> bool:
+    """Say whether there is a process group: collectives, those of FSDP too, count no version of what they write."""
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    return c10d is not None and c10d.is_initialized()
 
 
 def bind(exchange_api: object) -> None:
@@ -153,7 +153,7 @@ def bind(exchange_api: object) -> None:
         is_inference=torch.Tensor.is_inference,
         storage=torch.Tensor.untyped_storage,
         weak_storage=StorageWeakRef,
-        is_gathered=_is_gathered,
+        is_distributed=_is_distributed,
         apply=super(torch.autograd.Function, _Known).apply,
         forward=_Eager.forward,
         backward=_backward,
@@ -183,7 +183,7 @@ def _has_memory(t: torch.Tensor) -> bool:
 def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:
     if x.dim() == 3:
         return _by_operator(images(x.contiguous()), images(w), b, settings).squeeze(2)  # as PyTorch does
-    if settings.activation == "none" or _activation.saves_result(settings.activation) or _grad_is_off(x, w, b):
+    if settings.activation == "none" or _activation.saves_result(settings) or _grad_is_off(x, w, b):
         return forward_operator(x, w, b, settings)
     # z is kept for the gradient, which the operator would have to compute again.
     return _activation.apply(forward_operator(x, w, b, settings._replace(activation="none")), settings)

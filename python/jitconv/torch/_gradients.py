@@ -20,7 +20,7 @@ from jitconv.torch._shapes import (
 )
 
 if TYPE_CHECKING:
-    from jitconv.torch._convolution import Convolution
+    from jitconv.torch._convolution import Convolution, Settings
 
 Mask: TypeAlias = tuple[bool, bool, bool]
 Results: TypeAlias = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]
@@ -43,7 +43,7 @@ def first(
     if is_elsewhere(device):
         with torch.cuda.device(device):
             return c.gradient_calls.run(dy, x, w, saved, mask, wide) or first(c, dy, x, w, saved, mask, wide)
-    if saved is not None and not reads_saved(c.settings.transposed, mask):
+    if saved is not None and not reads_saved(c.settings, mask):
         dy, saved = _activation.gradient(dy, saved, c.settings), None
     found = c.gradient_calls.run(dy, x, w, saved, mask, wide)
     if found is not None:
@@ -56,9 +56,9 @@ def first(
     return first(c, dy, x, w, saved, mask, wide) if found is None else found  # None: PyTorch's settings have changed
 
 
-def reads_saved(transposed: bool, mask: Mask) -> bool:
+def reads_saved(settings: Settings, mask: Mask) -> bool:
     """Say whether kernels multiply dy by an activation's derivative. Of a transposed convolution PyTorch does."""
-    return not transposed and (mask[0] or mask[1])
+    return not settings.transposed and _activation.has_derivative_in_kernels(settings) and (mask[0] or mask[1])
 
 
 def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, saved: torch.Tensor | None) -> None:

@@ -37,6 +37,8 @@ class Prepared:
         counts = Counter(self.origins.values())
         said = ", ".join(f"{count} from {origin}" for origin, count in sorted(counts.items())) or "none"
         note = f"{len(self.origins)} kernels in {self.seconds:.2f} s: {said}"
+        if not self.operations:
+            note += "; no convolution on a GPU is jitconv's: jitconv.torch.convert(model) makes the model's so"
         return str(Table(("layer", "direction", "origin", "shape"), rows, notes=(note,)))
 
 

@@ -80,7 +80,7 @@ class RecordingConvolution(Convolution):
         """Note a call of `Convolution.backward`, whose specs are those of its plans."""
         dtype = dtype or w.dtype
         transposed = self.settings.transposed
-        if not reads_saved(transposed, mask):
+        if not reads_saved(self.settings, mask):
             saved = None
         results = zeros(self, x, w, mask, dtype)
         alignment, derivative = _alignment((dy, x, w, saved)), saved is not None

@@ -14,7 +14,7 @@ from torch import fx
 from torch.compiler import is_compiling
 from torch.overrides import is_tensor_like
 
-from jitconv._arguments import Ints, integer, integers, padded_sides
+from jitconv._arguments import Ints, integer, integers, number, padded_sides
 from jitconv.spec import activation_name, math_name
 from jitconv.torch._convolution import Convolution, Settings, convolution
 from jitconv.torch._eager import convolve
@@ -58,9 +58,9 @@ def settings_of(
         output_padding=extra,
         groups=integer(groups, "groups"),
         activation=activation_name(activation),
-        slope=float(slope),
-        clamp_min=float(clamp_min),
-        clamp_max=float(clamp_max),
+        slope=number(slope, "slope"),
+        clamp_min=number(clamp_min, "clamp_min"),
+        clamp_max=number(clamp_max, "clamp_max"),
         math=math_name(math),
         policy=policy,
     )

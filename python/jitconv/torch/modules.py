@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx, nn
@@ -17,6 +17,9 @@ from torch.compiler import is_compiling
 from jitconv.spec import activation_name, math_name
 from jitconv.torch._convolution import POLICIES, Convolution
 from jitconv.torch.functional import convolution_of, convolve_batched
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "Conv1d",
@@ -125,6 +128,26 @@ class _Layer(nn.Module):
             return None
         result: torch.Tensor | None = static.call(input, parameters["weight"], parameters["bias"], self._dimensions)
         return result
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode. Another one makes the packed weights be forgotten: training may count no version of them."""
+        static = self.__dict__.get("_static")
+        if static is not None and mode != self.training:
+            static.forget_weights()
+        return super().train(mode)
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        """Say to `torch.jit.script` that it cannot compile this layer.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError(
+            f"jitconv: torch.jit.script cannot compile {type(self).__name__}. Use torch.jit.trace, torch.export or "
+            "torch.compile, or script the model that jitconv.torch.revert(model, inplace=False) returns."
+        )
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return the convolution of an input with or without a batch."""

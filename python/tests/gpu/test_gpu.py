@@ -164,6 +164,36 @@ def test_cuda_graph() -> None:
         close(y, expected / 2)
 
 
+def test_inference_beside_a_training_step_in_a_graph() -> None:
+    """A replay counts no version of the weights that it writes."""
+    conv, x = layer(), picture()
+    conv = conv.to(memory_format=torch.channels_last)  # so that a copy is kept, if not packed
+    optimizer = torch.optim.SGD(conv.parameters(), 0.1)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=False)
+        conv(x).square().mean().backward()
+        optimizer.step()
+
+    def check() -> None:
+        with torch.no_grad():
+            close(conv(x), nn.functional.conv2d(x, conv.weight, conv.bias, padding=conv.padding))
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    check()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    for _ in range(2):
+        check()
+        graph.replay()
+    check()
+
+
 def test_cold_kernel_in_a_capture() -> None:
     conv = layer(activation="relu")
     x = torch.randn(3, 16, 9, 11, device="cuda")

@@ -123,6 +123,7 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma.multiply.unpacked_weight),
       ENTRY(wgmma.multiply.alone_unpacked_percent),
       ENTRY(wgmma.multiply.sliced_k_percent),
+      ENTRY(wgmma.multiply.sliced_k_pipe_percent),
       ENTRY(wgmma.multiply.next_batch),
       ENTRY(wgmma.multiply.converted_bytes_per_cycle),
       ENTRY(wgmma.multiply.im2col),

@@ -118,6 +118,7 @@ inline constexpr Costs kH200Costs = {
                            .unpacked_weight = 28,
                            .alone_unpacked_percent = 215,
                            .sliced_k_percent = 34,
+                           .sliced_k_pipe_percent = 106,
                            .next_batch = 24,
                            .converted_bytes_per_cycle = 41,
                            .im2col = 18,

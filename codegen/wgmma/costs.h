@@ -30,6 +30,7 @@ struct WgmmaCosts {
     std::int64_t unpacked_weight;            ///< more for each unit
     std::int64_t alone_unpacked_percent;     ///< of both, where no other warpgroup multiplies meanwhile
     std::int64_t sliced_k_percent;           ///< of all, where another warpgroup has every second step
+    std::int64_t sliced_k_pipe_percent;      ///< of the instructions' time there, at least
     std::int64_t next_batch;                 ///< more for each further batch that the producer loads of it
     std::int64_t converted_bytes_per_cycle;  ///< pixels that pass through shared memory again
     std::int64_t im2col;                     ///< where TMA brings operand rows

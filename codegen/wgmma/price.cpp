@@ -166,7 +166,7 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
     cycles += (costs_.multiply.unpacked_weights + costs_.multiply.unpacked_weight * geometry.units()) *
               (alone ? costs_.multiply.alone_unpacked_percent : 100) / 100;
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
-    cycles = std::max(pipe, cycles * costs_.multiply.sliced_k_percent / 100);
+    cycles = std::max(pipe * costs_.multiply.sliced_k_pipe_percent, cycles * costs_.multiply.sliced_k_percent) / 100;
   if (tiling.copies_operands()) return cycles + costs_.multiply.im2col;
   if (tiling.converts_pixels())
     return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;

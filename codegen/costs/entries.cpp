@@ -146,6 +146,7 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma.copies.next_box_latency),
       ENTRY(wgmma.copies.convert_pixels),
       ENTRY(wgmma.copies.convert_slice),
+      ENTRY(wgmma.copies.aligned_bytes_per_cycle),
       ENTRY(wgmma.copies.l2_bytes_per_cycle),
       ENTRY(wgmma.copies.l2_box_bytes_per_cycle),
       ENTRY(wgmma.im2col.issue),

@@ -141,6 +141,7 @@ inline constexpr Costs kH200Costs = {
                          .next_box_latency = 569,
                          .convert_pixels = 383,
                          .convert_slice = 14,
+                         .aligned_bytes_per_cycle = 48,  // an estimate
                          .l2_bytes_per_cycle = 49,
                          .l2_box_bytes_per_cycle = 51},
               .im2col = {.issue = 144,

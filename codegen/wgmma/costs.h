@@ -63,6 +63,7 @@ struct WgmmaCosts {
     std::int64_t next_box_latency;        ///< as next_latency
     std::int64_t convert_pixels;          ///< 32 copied pixels: addresses and predicates
     std::int64_t convert_slice;           ///< and an operand row of each
+    std::int64_t aligned_bytes_per_cycle;  ///< of planes that all warps together align
     std::int64_t l2_bytes_per_cycle;      ///< an SM's share
     std::int64_t l2_box_bytes_per_cycle;  ///< the same of boxes
   };

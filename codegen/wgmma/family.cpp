@@ -67,6 +67,9 @@ std::string loading(const WgmmaGeometry& geometry) {
                                                                                            : "pixel(s)");
     case WgmmaTiling::Pixels::converted:
       return fmt::format("by TMA, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
+    case WgmmaTiling::Pixels::aligned:
+      return fmt::format("by TMA, {} step(s) ahead of each of 4 warps, which align planes: an MN-major operand",
+                         producer.copies_ahead);
     case WgmmaTiling::Pixels::planes:
       return "as boxes of planes, an MN-major operand, by TMA";
     case WgmmaTiling::Pixels::im2col:

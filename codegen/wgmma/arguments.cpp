@@ -1,4 +1,6 @@
 // The parameters of a wgmma kernel: which tensors it gets as tensor maps, and how TMA sees them.
+#include <algorithm>
+
 #include "codegen/arithmetic.h"
 #include "codegen/f16_pairs.h"
 #include "codegen/wgmma/emit.h"
@@ -75,7 +77,7 @@ TensorMapShape pixel_map(const WgmmaGeometry& geometry) {
 }
 
 /// x as rows of so many planes that each starts at whole 16 bytes, of every image: a box has one plane of each of
-/// a step's rows, from 16 bytes on that hold a run's first pixel.
+/// a step's rows, of a run's images, from 16 bytes on that hold the first pixel.
 TensorMapShape period_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const std::int64_t period = WgmmaPixels::plane_period(problem), row = period * problem.input_plane();
@@ -84,7 +86,7 @@ TensorMapShape period_map(const WgmmaGeometry& geometry) {
           .extents = {row, problem.input_channels() / period, problem.n},
           .strides = {1, row, problem.input.stride.n},
           .box = {static_cast<int>(geometry.pixels().raw_pitch()), static_cast<int>(geometry.chunk_channels() / period),
-                  1}};
+                  std::max(geometry.tiling().tile.images, 1)}};
 }
 
 /// x as planes of every image: a box is a part of a run of a step's channels.

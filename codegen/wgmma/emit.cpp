@@ -129,7 +129,7 @@ std::string_view assert_of_pixels(WgmmaTiling::Pixels pixels) {
       return "static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);";
     case Pixels::aligned:
       return "static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);\n"
-             "static_assert(kRawPitch == kColumns + kVectorElements && kPeriod * kPlane % kVectorElements == 0);\n"
+             "static_assert(kRawPitch % kVectorElements == 0 && kPeriod * kPlane % kVectorElements == 0);\n"
              "static_assert(kPeriod * kBoxChannels == kChunkChannels && kRawRunElements == kPeriod * kBoxElements);\n"
              "static_assert(kPartBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);";
     case Pixels::planes:

@@ -1,4 +1,6 @@
 // The producer's text where threads align planes that TMA brings as they lie in x, for emit_load.cpp.
+#include <algorithm>
+
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit_load.h"
 #include "codegen/wgmma/memory.h"
@@ -20,7 +22,8 @@ std::int64_t box_channels(const WgmmaGeometry& geometry) {
 void add_align_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const WgmmaPixels& pixels = geometry.pixels();
-  const std::int64_t bytes = geometry.problem().input.element_bytes(), channels = box_channels(geometry);
+  const std::int64_t bytes = geometry.problem().input.element_bytes(), channels = box_channels(geometry),
+                     images = std::max(tiling.tile.images, 1);
   c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
   c.add("kCopiesAhead", tiling.producer.copies_ahead)
       .add("kCopySlots", WgmmaTiling::kProducerWarps * tiling.producer.copies_ahead, "of all producer warps");
@@ -28,7 +31,7 @@ void add_align_constants(Constants& c, const WgmmaGeometry& geometry) {
   c.add("kPeriod", WgmmaPixels::plane_period(geometry.problem()),
         "channels from a plane to the next that starts at the same place of a vector")
       .add("kBoxChannels", channels)
-      .add("kBoxBytes", channels * pixels.raw_pitch() * bytes)
+      .add("kBoxBytes", images * channels * pixels.raw_pitch() * bytes)
       .add("kBoxElements", pixels.box_elements(), "from a box to the next");
   c.add("kRawPitch", pixels.raw_pitch(), "elements of a channel's copy")
       .add("kRawRunElements", pixels.raw_run_elements())
@@ -45,15 +48,16 @@ std::string copy_periods(const WgmmaGeometry& geometry) {
   return fill_template(embedded_text("wgmma/copy_periods.cu.in"),
                        {{"tile_number", text.tile_number},
                         {"chunk", text.chunk},
+                        {"of_image", geometry.tiling().tile.images > 1 ? "[image]" : ""},
                         {"pixel", images ? "" : text.run_first + " + "},
                         {"image", images ? text.run_first : "tile.n"}});
 }
 
 std::string align_planes(const WgmmaGeometry& geometry) {
   const std::int64_t vectors = box_channels(geometry) * run_vectors(geometry);
-  return fill_template(embedded_text("wgmma/align_planes.cu.in"),
-                       {{"unroll", "4"},
-                        {"leave", vectors % kWarpSize == 0 ? "" : "if (index >= kBoxChannels * kRunVectors) break;"}});
+  return fill_template(
+      embedded_text(geometry.tiling().tile.images > 1 ? "wgmma/align_images.cu.in" : "wgmma/align_planes.cu.in"),
+      {{"leave", vectors % kWarpSize == 0 ? "" : "if (index >= kBoxChannels * kRunVectors) break;"}});
 }
 
 }  // namespace jitconv::codegen

@@ -84,11 +84,13 @@ bool can_use_planes(const WgmmaGeometry& geometry) {
 bool can_align_planes(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling::Tile& tile = geometry.tiling().tile;
-  if (!can_multiply_planes(geometry) || tile.images > 1) return false;
+  if (!can_multiply_planes(geometry)) return false;
   const std::int64_t period = WgmmaPixels::plane_period(problem), vector = PixelGrid::kRowBytes / 2;
+  // A vector has pixels of two images at most.
+  if (tile.images > 1 && (problem.input_plane() < vector || tile.images > TensorMapShape::kMostBox)) return false;
   // Windows start where vectors of the first plane do.
   return period > 1 && problem.c % period == 0 && (tile.images > 0 || tile.window % vector == 0) &&
-         tile.columns + vector <= TensorMapShape::kMostBox;
+         (tile.images > 1 || tile.columns + vector <= TensorMapShape::kMostBox);
 }
 
 bool can_copy_pixels(const WgmmaGeometry& geometry) {

@@ -80,10 +80,12 @@ std::int64_t WgmmaPixels::plane_period(const Problem& problem) {
 void WgmmaPixels::work_out_planes(const PixelGrid& grid, const WgmmaTiling& tiling) {
   const std::int64_t element = grid.problem().input.element_bytes();
   copies_boxes_ = true;
-  // A plane starts at any element of its first vector.
-  raw_pitch_ = tiling.tile.columns + kRowBytes / element;
-  const std::int64_t period = plane_period(grid.problem());
-  box_elements_ = round_up(tiling.pipeline.slices * grid.slice_channels() / period * raw_pitch_, kBoxAlignment / element);
+  const std::int64_t vector = kRowBytes / element, period = plane_period(grid.problem());
+  // What a row has before its first pixel, and of a part of a plane, whole vectors that are read behind the last.
+  raw_pitch_ = tiling.tile.images > 1 ? round_up(grid.problem().input_plane() + vector - vector / period, vector)
+                                      : tiling.tile.columns + vector;
+  const std::int64_t rows = std::max(tiling.tile.images, 1) * tiling.pipeline.slices * grid.slice_channels() / period;
+  box_elements_ = round_up(rows * raw_pitch_, kBoxAlignment / element);
   raw_run_elements_ = period * box_elements_;
   raw_bytes_ = tiling.runs() * raw_run_elements_ * element;
 }

@@ -58,10 +58,10 @@ void OperandPlace::visit_runs(std::uint32_t rows, const Visit& visit) const {
   if (order_ == OperandOrder::mn_major) {
     for (std::uint32_t row = 0; row < rows; row += row_bytes_ / 2)
       for (std::uint32_t pixel = 0; pixel < 2 * kRows; ++pixel)
-        if (!visit_row_of_sums(row, std::min(row_bytes_, (rows - row) * 2),
-                               first_ + row / (row_bytes_ / 2) * right_half_ + pixel / kRows * step_ +
-                                   pixel % kRows * row_bytes_,
-                               visit))
+        if (!visit_row_of_sums(
+                row, std::min(row_bytes_, (rows - row) * 2),
+                first_ + row / (row_bytes_ / 2) * right_half_ + pixel / kRows * step_ + pixel % kRows * row_bytes_,
+                visit))
           return;
     return;
   }

@@ -55,17 +55,17 @@ struct WgmmaCosts {
 
   /// Cycles of a producer warp that converts what TMA brings.
   struct Copies {
-    std::int64_t issue;                   ///< a copy; a warp's go one after the other
-    std::int64_t engine;                  ///< the engine's part of it, of an SM
-    std::int64_t latency;                 ///< of a warp's only copies
-    std::int64_t next_latency;            ///< where those of another step are on their way meanwhile
-    std::int64_t box_latency;             ///< as latency, where a step's pixels are a box of x
-    std::int64_t next_box_latency;        ///< as next_latency
-    std::int64_t convert_pixels;          ///< 32 copied pixels: addresses and predicates
-    std::int64_t convert_slice;           ///< and an operand row of each
+    std::int64_t issue;                    ///< a copy; a warp's go one after the other
+    std::int64_t engine;                   ///< the engine's part of it, of an SM
+    std::int64_t latency;                  ///< of a warp's only copies
+    std::int64_t next_latency;             ///< where those of another step are on their way meanwhile
+    std::int64_t box_latency;              ///< as latency, where a step's pixels are a box of x
+    std::int64_t next_box_latency;         ///< as next_latency
+    std::int64_t convert_pixels;           ///< 32 copied pixels: addresses and predicates
+    std::int64_t convert_slice;            ///< and an operand row of each
     std::int64_t aligned_bytes_per_cycle;  ///< of planes that all warps together align
-    std::int64_t l2_bytes_per_cycle;      ///< an SM's share
-    std::int64_t l2_box_bytes_per_cycle;  ///< the same of boxes
+    std::int64_t l2_bytes_per_cycle;       ///< an SM's share
+    std::int64_t l2_box_bytes_per_cycle;   ///< the same of boxes
   };
   Copies copies;
 

@@ -215,8 +215,7 @@ bool keeps_kernel(const KernelPlan& full, const KernelPlan& fewer_rows) {
   const auto decisions = [](const KernelPlan& kernel) {
     const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
     return std::tuple(WgmmaStore(geometry).stores_bulk(), geometry.row_ends(), geometry.pixels().copies_boxes(),
-                      kernel.problem.rows.stride,
-                      geometry.tiling().copies_pixels() ? geometry.pixels().raw_pitch() : 0,
+                      kernel.problem.rows.stride, geometry.tiling().copies_pixels() ? geometry.pixels().raw_pitch() : 0,
                       geometry.tiling().aligns_pixels() ? kernel.problem.input_plane() % kVector : 0);
   };
   return decisions(full) == decisions(fewer_rows);

@@ -83,11 +83,10 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.copied_weight_bytes();
   const std::int64_t items = geometry.pixels().load_items();
   const std::int64_t convert =
-      tiling.aligns_pixels()
-          ? kProducerWarps * geometry.pixels().raw_bytes() / costs_.copies.aligned_bytes_per_cycle
-          : items * runs *
-                (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice +
-                 split_pixel(geometry));
+      tiling.aligns_pixels() ? kProducerWarps * geometry.pixels().raw_bytes() / costs_.copies.aligned_bytes_per_cycle
+                             : items * runs *
+                                   (costs_.copies.convert_pixels +
+                                    tiling.pipeline.slices * costs_.copies.convert_slice + split_pixel(geometry));
   const std::int64_t bytes = geometry.pixels().raw_bytes() + weight_bytes;
   if (geometry.pixels().copies_boxes()) {
     const std::int64_t warp =
@@ -172,8 +171,7 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
     cycles = std::max(pipe, cycles * costs_.multiply.sliced_k_percent / 100);
   if (tiling.copies_operands()) return cycles + costs_.multiply.im2col;
-  if (tiling.copies_pixels())
-    return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
+  if (tiling.copies_pixels()) return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
   const std::int64_t own = ceil_div(geometry.pixels().load_items(), tiling.producer.team_warps);
   return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * costs_.multiply.next_batch;
 }
@@ -388,9 +386,9 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
       tiling.folds_columns() ? more_percent * problem_.output_elements() * written_bytes / bytes : more_percent;
   const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond / 1000) *
                               (aligned ? 100 : 100 + unaligned) / 100 *
-                              (tiling.copies_pixels()   ? 100
-                               : tiling.stores_boxes()  ? costs_.memory.loaded_boxes_percent
-                                                        : costs_.memory.loaded_percent) /
+                              (tiling.copies_pixels()  ? 100
+                               : tiling.stores_boxes() ? costs_.memory.loaded_boxes_percent
+                                                       : costs_.memory.loaded_percent) /
                               100;
   return launched(compute, memory, from_dram(geometry, bytes));
 }

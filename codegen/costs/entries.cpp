@@ -175,6 +175,7 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma.tile.two_stages_percent),
       ENTRY(wgmma.tile.three_stages_percent),
       ENTRY(wgmma.tile.converted_percent),
+      ENTRY(wgmma.tile.aligned_percent),
       ENTRY(wgmma.tile.first_converted_percent),
       ENTRY(wgmma.tile.unhidden_permille),
       ENTRY(wgmma.store.latency),

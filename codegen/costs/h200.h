@@ -141,7 +141,7 @@ inline constexpr Costs kH200Costs = {
                          .next_box_latency = 569,
                          .convert_pixels = 383,
                          .convert_slice = 14,
-                         .aligned_bytes_per_cycle = 48,  // an estimate
+                         .aligned_bytes_per_cycle = 30,
                          .l2_bytes_per_cycle = 49,
                          .l2_box_bytes_per_cycle = 51},
               .im2col = {.issue = 144,
@@ -171,6 +171,7 @@ inline constexpr Costs kH200Costs = {
                        .two_stages_percent = 39,
                        .three_stages_percent = 6,
                        .converted_percent = 4,
+                       .aligned_percent = 22,
                        .first_converted_percent = 89,
                        .unhidden_permille = 168},
               .store = {.latency = 3'431,

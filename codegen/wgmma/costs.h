@@ -108,6 +108,7 @@ struct WgmmaCosts {
     std::int64_t two_stages_percent;       ///< more of a tile with two stages
     std::int64_t three_stages_percent;     ///< more of a tile with three stages
     std::int64_t converted_percent;        ///< more of a tile whose converting warps have no stage to spare
+    std::int64_t aligned_percent;          ///< more of a tile whose planes warps align
     std::int64_t first_converted_percent;  ///< of a step's load, which the only tile waits for, where warps convert
     std::int64_t unhidden_permille;        ///< of the lesser of loading and multiplying, which the other does not hide
   };

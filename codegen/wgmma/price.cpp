@@ -349,6 +349,7 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
   // A warp that converts needs a stage besides the one that is multiplied.
   if (tiling.copies_pixels() && tiling.pipeline.stages < kProducerWarps + 2)
     tile += tile * costs_.tile.converted_percent / 100;
+  if (tiling.aligns_pixels()) tile += tile * costs_.tile.aligned_percent / 100;
   // Producer warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
   if (tiling.loads_pixels() && tiling.pipeline.slices > 1) {
     const std::int64_t ahead = tiling.pipeline.stages - kProducerWarps / tiling.producer.team_warps;

@@ -314,6 +314,7 @@ constexpr int kRawFirstByte = 131072;
 constexpr int kRunVectors = 13;  // of a channel
 constexpr int kRowVectors = 8;  // of a part of it
 constexpr int kAlignItems = 4;  // 32 vectors of a box
+constexpr int kAlignBatch = 4;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -442,28 +443,39 @@ __device__ __forceinline__ unsigned joined(unsigned before, unsigned behind, int
 }
 
 // Shifts the planes of a run to whole vectors of 16 bytes, [part][channel][kPartPixels], swizzled: rows of an operand
-// that are channels. Images follow each other as positions do, so a vector may have pixels of two.
+// that are channels. Neighbouring lanes have neighbouring vectors of a channel, and so few bank conflicts.
 __device__ __forceinline__ void convert_run(const Element* raw, int, int, int, int lane, char* run) {
 #pragma unroll 1
   for (int start = 0; start < kPeriod; ++start) {
     const uint4* box = reinterpret_cast<const uint4*>(raw + start * kBoxElements);
-#pragma unroll 2
-    for (int item = 0; item < kAlignItems; ++item) {
-      const int index = item * 32 + lane, row = index / kRunVectors, vector = index % kRunVectors;
-      if (index >= kBoxChannels * kRunVectors) break;
-      const int image = vector * kVectorElements / kPlane, pixel = vector * kVectorElements - image * kPlane;
-      const int first = (image * kBoxChannels + row) * kRawPitch + start * kPlane % kVectorElements + pixel;
-      const int left = kPlane - pixel;  // in this image
-      uint4 value = elements_from(box, first, left < kVectorElements ? left : kVectorElements);
-      if (left < kVectorElements && image + 1 < kImages) {
-        const uint4 next = elements_from(box, first + (kBoxChannels * kRawPitch - kPlane), kVectorElements);
-        value = make_uint4(joined(value.x, next.x, left), joined(value.y, next.y, left - 2),
-                           joined(value.z, next.z, left - 4), joined(value.w, next.w, left - 6));
+#pragma unroll 1
+    for (int first_item = 0; first_item < kAlignItems; first_item += kAlignBatch) {
+      // All are loaded before any is stored: the compiler cannot know that they are not the same memory.
+      uint4 value[kAlignBatch];
+#pragma unroll
+      for (int i = 0; i < kAlignBatch; ++i) {
+        const int index = (first_item + i) * 32 + lane, row = index / kRunVectors, vector = index % kRunVectors;
+        if (index >= kBoxChannels * kRunVectors) break;
+        // Images follow each other as positions do, so a vector may have pixels of two.
+        const int image = vector * kVectorElements / kPlane, pixel = vector * kVectorElements - image * kPlane;
+        const int first = (image * kBoxChannels + row) * kRawPitch + start * kPlane % kVectorElements + pixel;
+        const int left = kPlane - pixel;  // in this image
+        value[i] = elements_from(box, first, left < kVectorElements ? left : kVectorElements);
+        if (left < kVectorElements && image + 1 < kImages) {
+          const uint4 next = elements_from(box, first + (kBoxChannels * kRawPitch - kPlane), kVectorElements);
+          value[i] = make_uint4(joined(value[i].x, next.x, left), joined(value[i].y, next.y, left - 2),
+                                joined(value[i].z, next.z, left - 4), joined(value[i].w, next.w, left - 6));
+        }
       }
-      const int channel = row * kPeriod + start;
-      uint4* destination =
-          reinterpret_cast<uint4*>(run + vector / kRowVectors * kPartBytes + channel * kSwizzleBytes);
-      destination[(vector ^ channel) % kRowVectors] = value;
+#pragma unroll
+      for (int i = 0; i < kAlignBatch; ++i) {
+        const int index = (first_item + i) * 32 + lane, row = index / kRunVectors, vector = index % kRunVectors;
+        if (index >= kBoxChannels * kRunVectors) break;
+        const int channel = row * kPeriod + start;
+        uint4* destination =
+            reinterpret_cast<uint4*>(run + vector / kRowVectors * kPartBytes + channel * kSwizzleBytes);
+        destination[(vector ^ channel) % kRowVectors] = value[i];
+      }
     }
   }
 }

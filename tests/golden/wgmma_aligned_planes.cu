@@ -372,6 +372,7 @@ constexpr int kRawFirstByte = 163840;
 constexpr int kRunVectors = 10;  // of a channel
 constexpr int kRowVectors = 8;  // of a part of it
 constexpr int kAlignItems = 10;  // 32 vectors of a box
+constexpr int kAlignBatch = 5;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -492,16 +493,26 @@ __device__ __forceinline__ void convert_run(const Element* raw, int, int, int, i
 #pragma unroll
   for (int start = 0; start < kPeriod; ++start) {
     const uint4* box = reinterpret_cast<const uint4*>(raw + start * kBoxElements);
-#pragma unroll 4
-    for (int item = 0; item < kAlignItems; ++item) {
-      const int index = item * 32 + lane, row = index / kRunVectors, vector = index % kRunVectors;
-      const uint4* source = box + row * (kRawPitch / kVectorElements) + vector;
-      const uint4 low = source[0], high = source[1];
-      const unsigned words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      const int channel = row * kPeriod + start;
-      uint4* destination =
-          reinterpret_cast<uint4*>(run + vector / kRowVectors * kPartBytes + channel * kSwizzleBytes);
-      destination[(vector ^ channel) % kRowVectors] = pixels_from(words, start * kPlane % kVectorElements);
+#pragma unroll 1
+    for (int first_item = 0; first_item < kAlignItems; first_item += kAlignBatch) {
+      // All are loaded before any is stored: the compiler cannot know that they are not the same memory.
+      uint4 value[kAlignBatch];
+#pragma unroll
+      for (int i = 0; i < kAlignBatch; ++i) {
+        const int index = (first_item + i) * 32 + lane, row = index / kRunVectors, vector = index % kRunVectors;
+        const uint4* source = box + row * (kRawPitch / kVectorElements) + vector;
+        const uint4 low = source[0], high = source[1];
+        const unsigned words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        value[i] = pixels_from(words, start * kPlane % kVectorElements);
+      }
+#pragma unroll
+      for (int i = 0; i < kAlignBatch; ++i) {
+        const int index = (first_item + i) * 32 + lane, row = index / kRunVectors, vector = index % kRunVectors;
+        const int channel = row * kPeriod + start;
+        uint4* destination =
+            reinterpret_cast<uint4*>(run + vector / kRowVectors * kPartBytes + channel * kSwizzleBytes);
+        destination[(vector ^ channel) % kRowVectors] = value[i];
+      }
     }
   }
 }

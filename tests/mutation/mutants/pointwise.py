@@ -9,6 +9,8 @@ pixels = File("codegen/wgmma/pixels.cpp", "aligned_planes_pixels")
 copy_periods = File("templates/wgmma/copy_periods.cu.in", "aligned_planes_copies")
 align_planes = File("templates/wgmma/align_planes.cu.in", "aligned_planes")
 align_images = File("templates/wgmma/align_images.cu.in", "aligned_planes_of_images")
+load_aligned = File("templates/wgmma/load_aligned.cu.in", "aligned_planes")
+load_aligned_images = File("templates/wgmma/load_aligned_images.cu.in", "aligned_planes_of_images")
 emit_align = File("codegen/wgmma/emit_align.cpp", "aligned_planes_emit")
 emit = File("codegen/pointwise/emit.cpp", "emit_pointwise")
 emit_weights = File("codegen/pointwise/emit_weights.cpp", "emit_pointwise_weights")
@@ -39,16 +41,16 @@ MUTANTS = [
     copy_periods("of_the_first_channels", "c_first / kPeriod,", "0,", "every step multiplies the first channels"),
     copy_periods("all_from_the_first", "start * kPlane / kVectorElements", "0 * kPlane / kVectorElements",
                  "all channels have the pixels of a few"),
-    align_planes("not_shifted", "start * kPlane % kVectorElements)", "0)", "pixels of other places are multiplied"),
+    load_aligned("not_shifted", "start * kPlane % kVectorElements)", "0)", "pixels of other places are multiplied"),
     align_planes("not_swizzled", "(vector ^ channel) % kRowVectors", "vector % kRowVectors",
                  "multiplications find other vectors of a row"),
     align_planes("one_part", "vector / kRowVectors * kPartBytes", "0", "pixels behind the first 64 replace these"),
-    align_images("one_image", "left < kVectorElements && image + 1 < kImages", "false",
+    load_aligned_images("one_image", "left < kVectorElements && image + 1 < kImages", "false",
                  "first pixels of an image are those behind the image before"),
     align_images("odd_planes", "return shift % 2 != 0 ? odd : even;", "return even;", "pixels are those before them"),
     align_images("half_a_word", "count == 1 ? 0xffffu : 0", "0", "the last pixel of an odd image is zero, or another's"),
-    emit_align("items_cut", "ceil_div(channels * run_vectors(geometry), kWarpSize)",
-               "channels * run_vectors(geometry) / kWarpSize", "the last vectors of a box are not aligned"),
+    emit_align("items_cut", "ceil_div(box_channels(geometry) * run_vectors(geometry), kWarpSize)",
+               "box_channels(geometry) * run_vectors(geometry) / kWarpSize", "the last vectors of a box are not aligned"),
     load_channels("last_channels_read", "i * kElements < channels", "true", "channels behind the last are multiplied"),
     emit_load("all_channels_there", "kChannels - c_first - slice * ", "kChannels - slice * ",
               "channels behind the last are those of the next pixel"),

@@ -4,6 +4,7 @@
 // does is refused.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,11 +34,15 @@ class OperandPlace {
   TileOperand tile(const char* memory) const;
 
   /// Calls visit(row, offset, bytes) for neighbouring bytes that are read, of rows from `row` on, until it returns
-  /// false. Together they are what is read, and nothing else, but of rows over which is summed: they are read whole.
+  /// false. Together they are what is read, and nothing else; of rows over which is summed, these are whole pieces.
   template <typename Visit>
   void visit_runs(std::uint32_t rows, const Visit& visit) const;
 
  private:
+  /// Of a row over which is summed, its first bytes.
+  template <typename Visit>
+  bool visit_row_of_sums(std::uint32_t row, std::uint32_t bytes, std::uint32_t offset, const Visit& visit) const;
+
   static constexpr std::uint32_t kPiece = kSwizzlePiece, kRows = 8;
 
   std::optional<OperandRefusal> pixel_refusal() const;
@@ -53,9 +58,10 @@ void OperandPlace::visit_runs(std::uint32_t rows, const Visit& visit) const {
   if (order_ == OperandOrder::mn_major) {
     for (std::uint32_t row = 0; row < rows; row += row_bytes_ / 2)
       for (std::uint32_t pixel = 0; pixel < 2 * kRows; ++pixel)
-        if (!visit(row,
-                   first_ + row / (row_bytes_ / 2) * right_half_ + pixel / kRows * step_ + pixel % kRows * row_bytes_,
-                   row_bytes_))
+        if (!visit_row_of_sums(
+                row, std::min(row_bytes_, (rows - row) * 2),
+                first_ + row / (row_bytes_ / 2) * right_half_ + pixel / kRows * step_ + pixel % kRows * row_bytes_,
+                visit))
           return;
     return;
   }
@@ -70,6 +76,15 @@ void OperandPlace::visit_runs(std::uint32_t rows, const Visit& visit) const {
   for (std::uint32_t half = 0; half < 2; ++half)
     for (std::uint32_t row = 0; row < rows; row += kRows)
       if (!visit(row, first_ + half * right_half_ + row / kRows * step_, kRows * kPiece)) return;
+}
+
+template <typename Visit>
+bool OperandPlace::visit_row_of_sums(std::uint32_t row, std::uint32_t bytes, std::uint32_t offset,
+                                     const Visit& visit) const {
+  if (bytes == row_bytes_) return visit(row, offset, bytes);
+  for (std::uint32_t first = 0; first < bytes; first += kPiece)
+    if (!visit(row, swizzled(offset + first, row_bytes_), kPiece)) return false;
+  return true;
 }
 
 }  // namespace jitconv::host

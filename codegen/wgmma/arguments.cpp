@@ -1,4 +1,6 @@
 // The parameters of a wgmma kernel: which tensors it gets as tensor maps, and how TMA sees them.
+#include <algorithm>
+
 #include "codegen/arithmetic.h"
 #include "codegen/f16_pairs.h"
 #include "codegen/wgmma/emit.h"
@@ -74,6 +76,19 @@ TensorMapShape pixel_map(const WgmmaGeometry& geometry) {
           .rounds_to_tf32 = !geometry.tiling().splits_operands()};
 }
 
+/// x as rows of so many planes that each starts at whole 16 bytes, of every image: a box has one plane of each of
+/// a step's rows, of a run's images, from 16 bytes on that hold the first pixel.
+TensorMapShape period_map(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const std::int64_t period = WgmmaPixels::plane_period(problem), row = period * problem.input_plane();
+  return {.rank = 3,
+          .element_bytes = static_cast<int>(problem.input.element_bytes()),
+          .extents = {row, problem.input_channels() / period, problem.n},
+          .strides = {1, row, problem.input.stride.n},
+          .box = {static_cast<int>(geometry.pixels().raw_pitch()), static_cast<int>(geometry.chunk_channels() / period),
+                  std::max(geometry.tiling().tile.images, 1)}};
+}
+
 /// x as planes of every image: a box is a part of a run of a step's channels.
 TensorMapShape plane_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
@@ -117,6 +132,8 @@ std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
       result.push_back(tensor_map(x, "x_map", im2col_map(geometry)));
     else if (argument.tensor == x && tiling.uses_planes())
       result.push_back(tensor_map(x, "x_map", plane_map(geometry)));
+    else if (argument.tensor == x && tiling.aligns_pixels())
+      result.push_back(tensor_map(x, "x_map", period_map(geometry)));
     else if (argument.tensor == x && geometry.pixels().copies_boxes())
       result.push_back(tensor_map(x, "x_map", pixel_map(geometry)));
     else if (argument.tensor == w && tiling.packs_weights())

@@ -22,40 +22,10 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes = 4;
+constexpr int kMostStages = 8, kMostColumns = WgmmaTiling::kMostColumns, kFewestBoxes = 2, kMostBoxes = 4;
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
 constexpr std::int64_t kWideFilter = 16;
-
-/// Which rule keeps the family from computing the problem; empty if none does.
-std::string obstacle(const Problem& problem, const Target& target) {
-  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
-  const std::int64_t image = problem.input_channels() * problem.input_plane();
-  if (target.compute_capability() != 90 || !target.arch_specific)
-    return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
-  if (problem.arithmetic == Arithmetic::fp32) return "math is ieee, which allows fp32 FMA only";
-  if (splits_floats(problem.arithmetic) && problem.c * problem.taps() < kFewestSplitProducts)
-    return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
-                       problem.c * problem.taps(), kFewestSplitProducts);
-  if (problem.groups > 1 && problem.c < 16)
-    return fmt::format(
-        "groups of {} channels, at least 16 are needed to fill a multiplication, and these cannot be joined",
-        problem.c);
-  if (problem.phases.stores_pixels && !can_write_phases(problem)) return "pixels of dx are no whole vectors of a phase";
-  if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
-  if (problem.n * problem.output_channels() > INT32_MAX || problem.output_plane() > INT32_MAX - PixelGrid::kBehindPlane)
-    return fmt::format("{} planes of {} outputs, both are counted with 32 bits", problem.n * problem.output_channels(),
-                       problem.output_plane());
-  if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
-  // Runs end in rows behind the last, whose input rows are computed and not read.
-  const std::int64_t rows = problem.rows.output + kMostColumns / PixelGrid(problem).pitch() + 2;
-  const std::int64_t last_row = rows * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation;
-  const std::int64_t row_elements =
-      problem.columns.input * (problem.input.layout() == Layout::nhwc ? problem.input_channels() : 1);
-  if (last_row > INT32_MAX / row_elements)
-    return fmt::format("input row {} of {} elements, offsets inside an image have 32 bits", last_row, row_elements);
-  return PackWeightsTiling::obstacle(problem);
-}
 
 using Preparation = WgmmaTiling::Preparation;
 
@@ -246,11 +216,16 @@ class Search {
       tiling.producer.pixels = WgmmaTiling::Pixels::planes;
       loads(tiling);
     }
+    if (!tiling.stores_boxes() && can_align_planes(loaded)) copies(tiling, WgmmaTiling::Pixels::aligned);
     // If a tile has a single step of one slice, ptxas spills in the warps that convert copies.
     const bool spills =
         tiling.pipeline.slices == 1 && loaded.steps() == 1 && tiling.tile.columns > kMostColumnsOfOnlyStep;
     if (spills || tiling.stores_boxes() || !can_copy_pixels(loaded)) return;
-    tiling.producer.pixels = WgmmaTiling::Pixels::converted;
+    copies(tiling, WgmmaTiling::Pixels::converted);
+  }
+
+  void copies(WgmmaTiling tiling, WgmmaTiling::Pixels pixels) {
+    tiling.producer.pixels = pixels;
     for (const int copies_ahead : {1, 2}) {
       tiling.producer.copies_ahead = copies_ahead;
       loads(tiling);
@@ -274,7 +249,7 @@ class Search {
     const std::int64_t fit = (target_.shared_bytes_per_block - rest) / memory.stage_bytes();
     // A consumer gives a stage back when it has the next; where each has stages of its own, they are an even number.
     const bool own_stages = tiling.schedule == WgmmaTiling::Schedule::sliced_k;
-    if (fit < (tiling.converts_pixels() || own_stages ? 4 : 2)) return;
+    if (fit < (tiling.copies_pixels() || own_stages ? 4 : 2)) return;
     const int stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
     geometry.set_stages(own_stages ? stages - stages % 2 : stages);
     if (!tiling.loads_pixels()) return splits(geometry);
@@ -378,7 +353,7 @@ void add_patch_candidates(const Problem& problem, const Target& target, Candidat
 
 /// Why there are none; empty if there are.
 std::string add_candidates(const Problem& problem, const Target& target, CandidateList& into) {
-  if (std::string why = obstacle(problem, target); !why.empty()) return why;
+  if (std::string why = obstacle_of_wgmma(problem, target); !why.empty()) return why;
   std::string why = Search(problem, target, into).run();
   add_transposed_candidates(problem, target, into);
   add_patch_candidates(problem, target, into);

@@ -56,16 +56,17 @@ struct WgmmaCosts {
 
   /// Cycles of a producer warp that converts what TMA brings.
   struct Copies {
-    std::int64_t issue;                   ///< a copy; a warp's go one after the other
-    std::int64_t engine;                  ///< the engine's part of it, of an SM
-    std::int64_t latency;                 ///< of a warp's only copies
-    std::int64_t next_latency;            ///< where those of another step are on their way meanwhile
-    std::int64_t box_latency;             ///< as latency, where a step's pixels are a box of x
-    std::int64_t next_box_latency;        ///< as next_latency
-    std::int64_t convert_pixels;          ///< 32 copied pixels: addresses and predicates
-    std::int64_t convert_slice;           ///< and an operand row of each
-    std::int64_t l2_bytes_per_cycle;      ///< an SM's share
-    std::int64_t l2_box_bytes_per_cycle;  ///< the same of boxes
+    std::int64_t issue;                    ///< a copy; a warp's go one after the other
+    std::int64_t engine;                   ///< the engine's part of it, of an SM
+    std::int64_t latency;                  ///< of a warp's only copies
+    std::int64_t next_latency;             ///< where those of another step are on their way meanwhile
+    std::int64_t box_latency;              ///< as latency, where a step's pixels are a box of x
+    std::int64_t next_box_latency;         ///< as next_latency
+    std::int64_t convert_pixels;           ///< 32 copied pixels: addresses and predicates
+    std::int64_t convert_slice;            ///< and an operand row of each
+    std::int64_t aligned_bytes_per_cycle;  ///< of planes that all warps together align
+    std::int64_t l2_bytes_per_cycle;       ///< an SM's share
+    std::int64_t l2_box_bytes_per_cycle;   ///< the same of boxes
   };
   Copies copies;
 
@@ -108,6 +109,7 @@ struct WgmmaCosts {
     std::int64_t two_stages_percent;       ///< more of a tile with two stages
     std::int64_t three_stages_percent;     ///< more of a tile with three stages
     std::int64_t converted_percent;        ///< more of a tile whose converting warps have no stage to spare
+    std::int64_t aligned_percent;          ///< more of a tile whose planes warps align
     std::int64_t first_converted_percent;  ///< of a step's load, which the only tile waits for, where warps convert
     std::int64_t unhidden_permille;        ///< of the lesser of loading and multiplying, which the other does not hide
   };

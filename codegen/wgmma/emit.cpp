@@ -67,7 +67,7 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
     c.add("kPixelBytes", 16 * tiling.pipeline.slices, "all slices of a pixel, one after the other")
         .add("kPhaseBytes", geometry.pixels().phase_bytes())
         .add("kIm2colBytes", geometry.pixels().im2col_bytes(), "of a step");
-  else if (tiling.uses_planes())
+  else if (tiling.multiplies_planes())
     c.add("kPartPixels", WgmmaPixels::kPartPixels, "of a channel, one after the other")
         .add("kPartBytes", geometry.chunk_channels() * WgmmaPixels::kPartBytes, "of all channels of a step")
         .add("kParts", geometry.pixels().parts(), "of a run");
@@ -127,6 +127,11 @@ std::string_view assert_of_pixels(WgmmaTiling::Pixels pixels) {
       return "static_assert(kTeams * kTeamWarps == kProducerWarps);";
     case Pixels::converted:
       return "static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);";
+    case Pixels::aligned:
+      return "static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);\n"
+             "static_assert(kRawPitch % kVectorElements == 0 && kPeriod * kPlane % kVectorElements == 0);\n"
+             "static_assert(kPeriod * kBoxChannels == kChunkChannels && kRawRunElements == kPeriod * kBoxElements);\n"
+             "static_assert(kPartBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);";
     case Pixels::planes:
       return "static_assert(kPartBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);";
     case Pixels::im2col:
@@ -171,7 +176,7 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
                 : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
                   "static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
   lines.add(im2col ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
-            : tiling.uses_planes()
+            : tiling.multiplies_planes()
                 ? "static_assert(kRunBytes == kParts * kPartBytes && kParts * kPartPixels >= kColumns);"
             : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * kOperandRowBytes && kSlicePitch "
                         ">= kRunPixels);"
@@ -217,13 +222,13 @@ std::string_view multiply_file(const WgmmaGeometry& geometry) {
   if (geometry.multiplies_registers()) return "device/multiply_registers_tf32.cuh";
   if (geometry.tiling().takes_weights_transposed()) {
     const bool f16 = problem.input.type == DataType::f16;
-    if (geometry.tiling().uses_planes())
+    if (geometry.tiling().multiplies_planes())
       return f16 ? "device/multiply_pixels_f16.cuh" : "device/multiply_pixels_bf16.cuh";
     return f16 ? "device/multiply_transposed_f16.cuh" : "device/multiply_transposed_bf16.cuh";
   }
   if (geometry.tiling().f16_pairs) return "device/multiply_f16.cuh";
   if (problem.input.type == DataType::f32) return "device/multiply_tf32.cuh";
-  if (geometry.tiling().uses_planes())
+  if (geometry.tiling().multiplies_planes())
     return problem.input.type == DataType::f16 ? "device/multiply_planes_f16.cuh" : "device/multiply_planes_bf16.cuh";
   return problem.input.type == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
 }
@@ -245,7 +250,8 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
                                {"device/wgmma_sizes.cuh"},
                                {"device/fragments.cuh"}});
   if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
-  if (tiling.uses_planes() || tiling.takes_weights_transposed()) result.push_back({"device/pixel_operand.cuh"});
+  if (tiling.multiplies_planes() || tiling.takes_weights_transposed()) result.push_back({"device/pixel_operand.cuh"});
+  if (tiling.aligns_pixels()) result.push_back({"device/shifted_words.cuh"});
   if (tiling.loads_pixels()) result.push_back({load_header(problem.input.type)});
   if (tiling.loads_pixels() && geometry.loads_vectors())
     result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});

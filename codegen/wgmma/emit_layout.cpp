@@ -8,7 +8,7 @@ namespace jitconv::codegen {
 Holes barrier_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   Lines init, more;
-  std::string next = tiling.converts_pixels() ? "empty + kStages + kCopySlots" : "empty + kStages";
+  std::string next = tiling.copies_pixels() ? "empty + kStages + kCopySlots" : "empty + kStages";
   if (tiling.splits_im2col()) {
     more.add(fmt::format("Barrier* const arrived = {};", next));
     init.add("for (int i = 0; i < kStages; ++i) barrier_init(arrived + i, 1);");
@@ -37,7 +37,7 @@ std::string layout_comment(const WgmmaGeometry& geometry, std::string_view relea
                                   tiling.operand_parts() > 1 ? ", first their larger and then their smaller parts" : "",
                                   tiling.keeps_weights() ? "" : ", behind them the weights of the step"));
   if (tiling.keeps_weights()) comment.memory("kWeightsFirstByte", "weights of all steps");
-  if (tiling.converts_pixels())
+  if (tiling.copies_pixels())
     comment.memory("kRawFirstByte", "pixels as they lie in x, kCopiesAhead steps of each producer warp");
   comment.memory("kStagingFirstByte", tiling.stores_boxes() ? "kStagedBoxes boxes of outputs of each consumer"
                                                             : "outputs on their way from registers to y");
@@ -47,7 +47,7 @@ std::string layout_comment(const WgmmaGeometry& geometry, std::string_view relea
   comment.barrier("full[kStages]", "kFullArrivals", "the producer, and copies by their bytes", "consumers, for a step");
   comment.barrier("empty[kStages]", releases, "consumers that have multiplied a step",
                   "the producer, for a free stage");
-  if (tiling.converts_pixels())
+  if (tiling.copies_pixels())
     comment.barrier("copied[kCopySlots]", copied_arrivals(geometry), "TMA, by bytes", "a producer warp, to convert");
   if (tiling.splits_im2col())
     comment.barrier("arrived[kStages]", "1", "TMA, by bytes", "producer warps, to split pixels");

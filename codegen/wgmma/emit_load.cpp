@@ -285,6 +285,8 @@ std::string load_functions(const WgmmaGeometry& geometry) {
                   : "");
     case Pixels::planes:
       return copy_planes(geometry);
+    case Pixels::aligned:
+      return warp_steps(geometry) + "\n" + copy_periods(geometry) + "\n" + align_planes(geometry);
   }
   return {};
 }
@@ -296,6 +298,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
     case Pixels::loaded:
       return "wgmma/producer_loaded.cu.in";
     case Pixels::converted:
+    case Pixels::aligned:
       return "wgmma/producer_converted.cu.in";
     case Pixels::im2col:
       if (tiling.splits_im2col()) return "wgmma/producer_split.cu.in";
@@ -309,7 +312,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
 /// What TMA copies before the block is ready: the first steps of each producer warp.
 std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (!tiling.converts_pixels()) return {};
+  if (!tiling.copies_pixels()) return {};
   return fill_template(embedded_text("wgmma/first_copies.cu.in"),
                        {{"arrivals", std::string(copied_arrivals(geometry))}, {"source", copied_tensor(geometry)}});
 }
@@ -317,7 +320,7 @@ std::string first_copies(const WgmmaGeometry& geometry) {
 }  // namespace
 
 std::string_view copied_arrivals(const WgmmaGeometry& geometry) {
-  return geometry.tiling().tile.images > 0 ? "1" : "kRuns";
+  return geometry.tiling().tile.images > 0 || geometry.tiling().aligns_pixels() ? "1" : "kRuns";
 }
 
 void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
@@ -325,6 +328,7 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const WgmmaPixels& pixels = geometry.pixels();
   if (tiling.copies_operands()) return;
+  if (tiling.aligns_pixels()) return add_align_constants(c, geometry);
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
   if (tiling.converts_pixels()) {
     c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
@@ -354,7 +358,7 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
 Holes load_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const StepText text = step_text(geometry);
-  const bool copies = tiling.converts_pixels();
+  const bool copies = tiling.copies_pixels();
   Holes tiles = {{"producer_registers", move_registers(WgmmaRegisters(geometry).producer(),
                                                        WgmmaTiling::kLaunchRegisters, "kProducerRegisters")},
                  {"await_packing", await_packing(geometry)},

@@ -16,6 +16,7 @@ std::string_view copies_weights(const WgmmaGeometry& geometry) {
     case Pixels::loaded:
       return "member == 0 && lane == 0";
     case Pixels::converted:
+    case Pixels::aligned:
       return "lane == 0";
     case Pixels::im2col:
       if (tiling.splits_im2col()) return "lane == 0";  // of the first warp
@@ -78,6 +79,9 @@ void add_arrival_constants(Constants& c, const WgmmaGeometry& geometry) {
       break;
     case Pixels::converted:
       who = "the warp that converts pixels";
+      break;
+    case Pixels::aligned:
+      who = "the warp that aligns planes";
       break;
     case Pixels::planes:
       break;

@@ -57,9 +57,9 @@ void add_row_multiplications(Lines& lines, const WgmmaGeometry& geometry, const 
                              const std::string& first_step) {
   const WgmmaTiling& tiling = geometry.tiling();
   const bool transposed = tiling.takes_weights_transposed();
-  const std::string_view multiply = !transposed            ? "multiply"
-                                    : tiling.uses_planes() ? "multiply_pixels"
-                                                           : "multiply_transposed";
+  const std::string_view multiply = !transposed                  ? "multiply"
+                                    : tiling.multiplies_planes() ? "multiply_pixels"
+                                                                 : "multiply_transposed";
   const int slice = geometry.slice_channels();
   for (std::size_t i = 0; i < all.size(); i += 2) {
     const std::int64_t channel = all[i].slice * slice;
@@ -238,15 +238,15 @@ std::string operands(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   Lines lines;
   lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: {}, {}.",
-                        tiling.uses_planes()   ? "64 pixels of a channel are eight of that"
-                        : tiling.uses_im2col() ? "a slice of all pixels"
-                                               : "a pixel of a slice",
+                        tiling.multiplies_planes() ? "64 pixels of a channel are eight of that"
+                        : tiling.uses_im2col()     ? "a slice of all pixels"
+                                                   : "a pixel of a slice",
                         geometry.swizzles_weights()         ? "a slice of all weights"
                         : tiling.takes_weights_transposed() ? "eight weights of a channel"
                                                             : "a channel of a unit"));
   if (tiling.uses_im2col())
     lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
-  else if (tiling.uses_planes())
+  else if (tiling.multiplies_planes())
     lines.add(
         "const MatrixOperand pixels = pixel_operand<kSwizzleBytes>(input + run * kRunBytes, kPartBytes, kCoreRows * "
         "kSwizzleBytes);");

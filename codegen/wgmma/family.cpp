@@ -67,6 +67,9 @@ std::string loading(const WgmmaGeometry& geometry) {
                                                                                            : "pixel(s)");
     case WgmmaTiling::Pixels::converted:
       return fmt::format("by TMA, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
+    case WgmmaTiling::Pixels::aligned:
+      return fmt::format("by TMA, {} step(s) ahead of each of 4 warps, which align planes: an MN-major operand",
+                         producer.copies_ahead);
     case WgmmaTiling::Pixels::planes:
       return "as boxes of planes, an MN-major operand, by TMA";
     case WgmmaTiling::Pixels::im2col:
@@ -195,7 +198,7 @@ OutputTiles output_tiles(const KernelPlan& kernel) {
   }
   const std::int64_t sector = geometry.sector_elements();
   std::int64_t step = sector / std::gcd(sector, problem.columns.output);
-  if (tiling.converts_pixels()) {  // which need planes of x to be whole vectors
+  if (tiling.copies_pixels()) {  // which need planes of x to be whole vectors, or to start where they did in one
     const std::int64_t vector = 16 / problem.input.element_bytes();
     step = std::lcm(step, vector / std::gcd(vector, problem.columns.input * problem.rows.stride));
   }
@@ -208,11 +211,12 @@ OutputTiles output_tiles(const KernelPlan& kernel) {
 
 /// How long a plane is decides on these, and, of transposed input, which rows are left.
 bool keeps_kernel(const KernelPlan& full, const KernelPlan& fewer_rows) {
+  constexpr std::int64_t kVector = PixelGrid::kRowBytes / 2;  // of 16-bit elements, that threads align
   const auto decisions = [](const KernelPlan& kernel) {
     const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
     return std::tuple(WgmmaStore(geometry).stores_bulk(), geometry.row_ends(), geometry.pixels().copies_boxes(),
-                      kernel.problem.rows.stride,
-                      geometry.tiling().converts_pixels() ? geometry.pixels().raw_pitch() : 0);
+                      kernel.problem.rows.stride, geometry.tiling().copies_pixels() ? geometry.pixels().raw_pitch() : 0,
+                      geometry.tiling().aligns_pixels() ? kernel.problem.input_plane() % kVector : 0);
   };
   return decisions(full) == decisions(fewer_rows);
 }

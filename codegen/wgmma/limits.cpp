@@ -4,9 +4,41 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/pack_weights/tiling.h"
+#include "codegen/split_operands.h"
 #include "codegen/tensor_map.h"
+#include "fmt/format.h"
 
 namespace jitconv::codegen {
+
+std::string obstacle_of_wgmma(const Problem& problem, const Target& target) {
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  const std::int64_t image = problem.input_channels() * problem.input_plane();
+  if (target.compute_capability() != 90 || !target.arch_specific)
+    return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
+  if (problem.arithmetic == Arithmetic::fp32) return "math is ieee, which allows fp32 FMA only";
+  if (splits_floats(problem.arithmetic) && problem.c * problem.taps() < kFewestSplitProducts)
+    return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
+                       problem.c * problem.taps(), kFewestSplitProducts);
+  if (problem.groups > 1 && problem.c < 16)
+    return fmt::format(
+        "groups of {} channels, at least 16 are needed to fill a multiplication, and these cannot be joined",
+        problem.c);
+  if (problem.phases.stores_pixels && !can_write_phases(problem)) return "pixels of dx are no whole vectors of a phase";
+  if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
+  if (problem.n * problem.output_channels() > INT32_MAX || problem.output_plane() > INT32_MAX - PixelGrid::kBehindPlane)
+    return fmt::format("{} planes of {} outputs, both are counted with 32 bits", problem.n * problem.output_channels(),
+                       problem.output_plane());
+  if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
+  // Runs end in rows behind the last, whose input rows are computed and not read.
+  const std::int64_t rows = problem.rows.output + WgmmaTiling::kMostColumns / PixelGrid(problem).pitch() + 2;
+  const std::int64_t last_row = rows * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation;
+  const std::int64_t row_elements =
+      problem.columns.input * (problem.input.layout() == Layout::nhwc ? problem.input_channels() : 1);
+  if (last_row > INT32_MAX / row_elements)
+    return fmt::format("input row {} of {} elements, offsets inside an image have 32 bits", last_row, row_elements);
+  return PackWeightsTiling::obstacle(problem);
+}
 
 bool can_use_im2col(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
@@ -22,20 +54,43 @@ bool can_use_im2col(const WgmmaGeometry& geometry) {
          std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner;
 }
 
-bool can_use_planes(const WgmmaGeometry& geometry) {
+namespace {
+
+/// Whether rows of 16-bit channels are an operand: pixels of one tap, which lie as outputs do, and TMA can bring them.
+bool can_multiply_planes(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
-  const WgmmaTiling& tiling = geometry.tiling();
   const Axis &rows = problem.rows, &columns = problem.columns;
-  const std::int64_t input_plane = problem.input_plane(), bytes = problem.input.element_bytes();
-  if (problem.input.layout() != Layout::nchw || bytes != 2 || tiling.pipeline.slices == 1 || problem.taps() != 1)
+  const std::int64_t bytes = problem.input.element_bytes();
+  if (problem.input.layout() != Layout::nchw || bytes != 2 || geometry.tiling().pipeline.slices == 1 ||
+      problem.taps() != 1)
     return false;
   for (const Axis* axis : {&rows, &columns})
     if (axis->stride != 1 || axis->pad != 0 || axis->output != axis->input) return false;
   if (problem.c % geometry.chunk_channels() != 0 && problem.groups > 1) return false;
+  return problem.n <= INT32_MAX &&
+         problem.input_channels() * problem.input_plane() * bytes < TensorMapShape::kMostStride;
+}
+
+}  // namespace
+
+bool can_use_planes(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
   // A part of a run lies in one image.
-  if (tiling.tile.images > 1 && input_plane % WgmmaPixels::kPartPixels != 0) return false;
-  return input_plane * bytes % TensorMapShape::kUnit == 0 && problem.n <= INT32_MAX &&
-         problem.input_channels() * input_plane * bytes < TensorMapShape::kMostStride;
+  if (geometry.tiling().tile.images > 1 && problem.input_plane() % WgmmaPixels::kPartPixels != 0) return false;
+  return can_multiply_planes(geometry) &&
+         problem.input_plane() * problem.input.element_bytes() % TensorMapShape::kUnit == 0;
+}
+
+bool can_align_planes(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling::Tile& tile = geometry.tiling().tile;
+  if (!can_multiply_planes(geometry)) return false;
+  const std::int64_t period = WgmmaPixels::plane_period(problem), vector = PixelGrid::kRowBytes / 2;
+  // A vector has pixels of two images at most.
+  if (tile.images > 1 && (problem.input_plane() < vector || tile.images > TensorMapShape::kMostBox)) return false;
+  // Windows start where vectors of the first plane do.
+  return period > 1 && problem.c % period == 0 && (tile.images > 0 || tile.window % vector == 0) &&
+         (tile.images > 1 || tile.columns + vector <= TensorMapShape::kMostBox);
 }
 
 bool can_copy_pixels(const WgmmaGeometry& geometry) {

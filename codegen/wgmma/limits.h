@@ -2,10 +2,16 @@
 // search in candidates.cpp asks for them; launches and texts take for granted that they hold.
 #pragma once
 
+#include <string>
+
 #include "codegen/wgmma/geometry.h"
 #include "codegen/wgmma/store.h"
+#include "jitconv/target.h"
 
 namespace jitconv::codegen {
+
+/// Which rule keeps the family from computing the problem; empty if none does.
+std::string obstacle_of_wgmma(const Problem& problem, const Target& target);
 
 /// Whether TMA can bring pixels in im2col mode: its limits, and no channels of another group come along.
 bool can_use_im2col(const WgmmaGeometry& geometry);
@@ -13,6 +19,10 @@ bool can_use_im2col(const WgmmaGeometry& geometry);
 /// Whether TMA can bring pixels as boxes of planes: pixels of one tap, which lie as outputs do, whole vectors of 16
 /// bytes.
 bool can_use_planes(const WgmmaGeometry& geometry);
+
+/// Whether threads can make the same operand of planes that start between multiples of 16 bytes: of vectors that hold
+/// pixels of a run of one image, or a part of it.
+bool can_align_planes(const WgmmaGeometry& geometry);
 
 /// Whether TMA can bring a step's pixels as they lie in x: what it copies are whole vectors of 16 bytes.
 bool can_copy_pixels(const WgmmaGeometry& geometry);

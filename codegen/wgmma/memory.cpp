@@ -23,7 +23,7 @@ WgmmaMemory::WgmmaMemory(const WgmmaGeometry& geometry) : store_(geometry) {
   weights_first_byte_ = round_up(tiling.pipeline.stages * stage_bytes_, 128);
   raw_first_byte_ = round_up(weights_first_byte_ + geometry.kept_weight_bytes(), 128);
   const std::int64_t raw_bytes =
-      tiling.converts_pixels() ? 4 * tiling.producer.copies_ahead * geometry.pixels().raw_bytes() : 0;
+      tiling.copies_pixels() ? 4 * tiling.producer.copies_ahead * geometry.pixels().raw_bytes() : 0;
   staging_first_byte_ = round_up(raw_first_byte_ + raw_bytes, tiling.stores_boxes() ? kSwizzledBoxAlignment : 128);
   zeros_first_byte_ = staging_first_byte_ + store_.staging_bytes();
   barriers_first_byte_ =

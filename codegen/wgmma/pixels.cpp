@@ -2,6 +2,7 @@
 #include "codegen/wgmma/pixels.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/arithmetic.h"
 #include "codegen/tensor_map.h"
@@ -53,7 +54,7 @@ WgmmaPixels::WgmmaPixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::
   if (tiling.uses_im2col()) {
     pixel_step_ = slices, slice_step_ = 1;
     phase_bytes_ = round_up(run_pixels * slices * kRowBytes, kSwizzledBoxAlignment);
-  } else if (tiling.uses_planes()) {
+  } else if (tiling.multiplies_planes()) {
     pixel_step_ = 1, slice_step_ = grid.slice_channels() * kPartBytes / kRowBytes;
     phase_bytes_ = parts_ * slices * grid.slice_channels() * kPartBytes;
   } else {
@@ -68,6 +69,25 @@ WgmmaPixels::WgmmaPixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::
   load_items_ = loads_phase_pairs_ ? ceil_div(run_pixels + grid.problem().columns.pad % 2, kWarpSize)
                                    : load_items_of_phase_ * grid.phases();
   if (tiling.converts_pixels()) work_out_raw_pixels(grid, tiling, run_pixels);
+  if (tiling.aligns_pixels()) work_out_planes(grid, tiling);
+}
+
+std::int64_t WgmmaPixels::plane_period(const Problem& problem) {
+  const std::int64_t vector = kRowBytes / problem.input.element_bytes();
+  return vector / std::gcd(vector, problem.input_plane());
+}
+
+void WgmmaPixels::work_out_planes(const PixelGrid& grid, const WgmmaTiling& tiling) {
+  const std::int64_t element = grid.problem().input.element_bytes();
+  copies_boxes_ = true;
+  const std::int64_t vector = kRowBytes / element, period = plane_period(grid.problem());
+  // What a row has before its first pixel, and of a part of a plane, whole vectors that are read behind the last.
+  raw_pitch_ = tiling.tile.images > 1 ? round_up(grid.problem().input_plane() + vector - vector / period, vector)
+                                      : tiling.tile.columns + vector;
+  const std::int64_t rows = std::max(tiling.tile.images, 1) * tiling.pipeline.slices * grid.slice_channels() / period;
+  box_elements_ = round_up(rows * raw_pitch_, kBoxAlignment / element);
+  raw_run_elements_ = period * box_elements_;
+  raw_bytes_ = tiling.runs() * raw_run_elements_ * element;
 }
 
 void WgmmaPixels::work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::int64_t run_pixels) {

@@ -41,7 +41,7 @@ class WgmmaPixels {
   /// What it brings of a step, for which run_bytes() keeps whole kilobytes.
   std::int64_t im2col_bytes() const { return im2col_bytes_; }
 
-  // By TMA as boxes of planes: parts of a run, [part][channel][kPartPixels].
+  // As rows of channels: parts of a run, [part][channel][kPartPixels].
   static constexpr std::int64_t kPartPixels = 64, kPartBytes = 128;  ///< of a channel
   std::int64_t parts() const { return parts_; }                      ///< of a run
 
@@ -55,15 +55,20 @@ class WgmmaPixels {
   std::int64_t raw_pitch() const { return raw_pitch_; }
   std::int64_t raw_run_elements() const { return raw_run_elements_; }
   std::int64_t raw_bytes() const { return raw_bytes_; }  ///< of a step
+  // Of these, planes that threads align.
+  /// Planes start at the same place within 16 bytes as those so many channels before. A box has every such plane.
+  static std::int64_t plane_period(const Problem& problem);
+  std::int64_t box_elements() const { return box_elements_; }
 
  private:
   void work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::int64_t run_pixels);
+  void work_out_planes(const PixelGrid& grid, const WgmmaTiling& tiling);
 
   std::int64_t slice_pitch_, pixel_step_, slice_step_, phase_bytes_, run_bytes_, input_bytes_;
   std::int64_t load_items_, load_items_of_phase_, im2col_bytes_, parts_;
   bool loads_phase_pairs_;
   bool copies_rows_ = false, copies_boxes_ = false;
-  std::int64_t raw_rows_ = 0, raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0;
+  std::int64_t raw_rows_ = 0, raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0, box_elements_ = 0;
 };
 
 /// The first pixels, along w and h, of TMA's im2col mode, and the last but for the extents.

@@ -34,6 +34,7 @@ std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
     case Pixels::loaded:
       return load_by_lanes(geometry);
     case Pixels::converted:
+    case Pixels::aligned:
       return load_copied(geometry);
     case Pixels::im2col:
     case Pixels::planes:
@@ -82,8 +83,10 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.copied_weight_bytes();
   const std::int64_t items = geometry.pixels().load_items();
   const std::int64_t convert =
-      items * runs *
-      (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice + split_pixel(geometry));
+      tiling.aligns_pixels() ? kProducerWarps * geometry.pixels().raw_bytes() / costs_.copies.aligned_bytes_per_cycle
+                             : items * runs *
+                                   (costs_.copies.convert_pixels +
+                                    tiling.pipeline.slices * costs_.copies.convert_slice + split_pixel(geometry));
   const std::int64_t bytes = geometry.pixels().raw_bytes() + weight_bytes;
   if (geometry.pixels().copies_boxes()) {
     const std::int64_t warp =
@@ -168,8 +171,7 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
     cycles = std::max(pipe * costs_.multiply.sliced_k_pipe_percent, cycles * costs_.multiply.sliced_k_percent) / 100;
   if (tiling.copies_operands()) return cycles + costs_.multiply.im2col;
-  if (tiling.converts_pixels())
-    return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
+  if (tiling.copies_pixels()) return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
   const std::int64_t own = ceil_div(geometry.pixels().load_items(), tiling.producer.team_warps);
   return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * costs_.multiply.next_batch;
 }
@@ -345,8 +347,9 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
   if (tiling.runs() == 2) tile += steps * costs_.tile.second_run;
   if (tiling.pipeline.filter_rows > 1) tile += steps * costs_.tile.all_rows * tiling.runs();
   // A warp that converts needs a stage besides the one that is multiplied.
-  if (tiling.converts_pixels() && tiling.pipeline.stages < kProducerWarps + 2)
+  if (tiling.copies_pixels() && tiling.pipeline.stages < kProducerWarps + 2)
     tile += tile * costs_.tile.converted_percent / 100;
+  if (tiling.aligns_pixels()) tile += tile * costs_.tile.aligned_percent / 100;
   // Producer warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
   if (tiling.loads_pixels() && tiling.pipeline.slices > 1) {
     const std::int64_t ahead = tiling.pipeline.stages - kProducerWarps / tiling.producer.team_warps;
@@ -357,7 +360,7 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
         tile * (tiling.pipeline.stages == 2 ? costs_.tile.two_stages_percent : costs_.tile.three_stages_percent) / 100;
   const std::int64_t waves = ceil_div(tiles, target_.sm_count);
   const std::int64_t first =
-      waves > 1 ? 0 : load_of_step * (tiling.converts_pixels() ? costs_.tile.first_converted_percent : 100) / 100;
+      waves > 1 ? 0 : load_of_step * (tiling.copies_pixels() ? costs_.tile.first_converted_percent : 100) / 100;
   std::int64_t compute =
       (waves * tile + last + first + (tiling.packs_weights() ? costs_.tile.start : costs_.tile.start_unpacked)) *
           costs_.picoseconds_per_cycle +
@@ -384,9 +387,9 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
       tiling.folds_columns() ? more_percent * problem_.output_elements() * written_bytes / bytes : more_percent;
   const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond / 1000) *
                               (aligned ? 100 : 100 + unaligned) / 100 *
-                              (tiling.converts_pixels() ? 100
-                               : tiling.stores_boxes()  ? costs_.memory.loaded_boxes_percent
-                                                        : costs_.memory.loaded_percent) /
+                              (tiling.copies_pixels()  ? 100
+                               : tiling.stores_boxes() ? costs_.memory.loaded_boxes_percent
+                                                       : costs_.memory.loaded_percent) /
                               100;
   return launched(compute, memory, from_dram(geometry, bytes));
 }

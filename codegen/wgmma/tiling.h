@@ -55,12 +55,13 @@ struct WgmmaTiling {
     converted,  ///< TMA brings them as they lie in x, and threads make operand rows of that
     im2col,     ///< TMA brings operand rows of an NHWC tensor, swizzled, in im2col mode
     planes,     ///< TMA brings boxes of NCHW planes of 16-bit elements, swizzled: an MN-major operand as it lies
+    aligned,    ///< TMA brings planes that start anywhere as they lie in x, and threads shift them to such an operand
   };
   struct Producer {
     Pixels pixels = Pixels::loaded;
     int team_warps = 1;    ///< loaded: warps that share a step; 4 / team_warps teams take steps in turn
     int load_batch = 0;    ///< loaded: pixels, or vectors, of a lane in flight
-    int copies_ahead = 0;  ///< converted: steps that are on their way to a warp
+    int copies_ahead = 0;  ///< converted, aligned: steps that are on their way to a warp
     bool operator==(const Producer&) const = default;
   };
   Producer producer;
@@ -84,6 +85,7 @@ struct WgmmaTiling {
   int promotion_interval = 0;
   bool f16_pairs = false;  ///< the two numbers are fp16: f16_pairs.h
 
+  static constexpr int kMostColumns = 256;
   static constexpr int kThreads = 384;
   static constexpr int kProducerWarps = 4;  ///< of a block, the first; the others are two consumer warpgroups
   /// Per thread, of the launch; setmaxnreg then moves registers from the producer to the consumers.
@@ -99,6 +101,11 @@ struct WgmmaTiling {
   bool converts_pixels() const { return producer.pixels == Pixels::converted; }
   bool uses_im2col() const { return producer.pixels == Pixels::im2col; }
   bool uses_planes() const { return producer.pixels == Pixels::planes; }
+  bool aligns_pixels() const { return producer.pixels == Pixels::aligned; }
+  /// TMA brings pixels as they lie in x, of which threads make an operand.
+  bool copies_pixels() const { return converts_pixels() || aligns_pixels(); }
+  /// The operand's rows are channels, each 64 pixels of a plane.
+  bool multiplies_planes() const { return uses_planes() || aligns_pixels(); }
   /// What TMA brings is an operand, which no thread touches.
   bool copies_operands() const { return uses_im2col() || uses_planes(); }
   bool transposes_input() const { return preparation == Preparation::transposition; }

@@ -27,6 +27,13 @@ const std::vector<GoldenCase>& golden_cases() {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
       return wgmma != nullptr && wgmma->stores_boxes() && wgmma->uses_im2col();
     };
+    const auto aligns_pixels = [](const codegen::ConvPlan& plan) {
+      const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
+      return wgmma != nullptr && wgmma->aligns_pixels();
+    };
+    const auto aligns_images = [aligns_pixels](const codegen::ConvPlan& plan) {
+      return aligns_pixels(plan) && plan.tiling<codegen::WgmmaTiling>()->tile.images > 1;
+    };
     const auto takes_weights_as_they_lie = [](const codegen::ConvPlan& plan) {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
       return wgmma != nullptr && wgmma->weights == codegen::WgmmaTiling::Weights::unpacked &&
@@ -154,6 +161,10 @@ const std::vector<GoldenCase>& golden_cases() {
     add("pointwise_tf32_rows", "input=32,256,56,56 weight=512,256,1,1 stride=2 math=tf32", Family::pointwise,
         "kTilesOfImage");
     add("wgmma_planes", "input=2,1920,64,64 weight=640,1920,1,1 bias dtype=bf16", Family::wgmma, "kParts");
+    add("wgmma_aligned_planes", "input=32,672,14,14 weight=112,672,1,1 bias dtype=bf16", Family::wgmma, "kPeriod = 2;");
+    list.back().kind = aligns_pixels;
+    add("wgmma_aligned_images", "input=96,576,7,7 weight=160,576,1,1 bias dtype=bf16", Family::wgmma, "joined(");
+    list.back().kind = aligns_images;
     add("wgmma_nhwc_channels", "input=16,570,28,28 weight=106,570,1,1 dtype=bf16 layout=nhwc", Family::wgmma,
         "load_channels<4>(x_chunk");
     add("wgmma_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::wgmma,

@@ -55,7 +55,7 @@ OWN_TESTS = (
     ("wgmma.*im2col", "Quick.WgmmaIm2col"),
     ("wgmma/.*box", "Quick.WgmmaBoxes:StridedGradient.*Boxes*"),
     ("wgmma/.*fold", "Quick.WgmmaFolded*"),
-    ("wgmma/.*planes", "Quick.*Planes"),
+    ("wgmma/.*(planes|align|periods)", "Quick.*Planes"),
     ("wgmma/.*(weights|raw)|/pack_weights/", "QuickPackedWeights.*:Quick.WgmmaUnpackedWeights"),
     ("wgmma/.*(split|promote|emit_multiply)|device/(split|promote)", "QuickFp32Accuracy*"),
     ("f16_pairs|split_f16|split_rows|find_range|undo_scales", "F16Pairs*:QuickFp32Accuracy.OfF16Pairs*"),

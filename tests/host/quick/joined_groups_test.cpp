@@ -22,6 +22,8 @@ std::string_view name_of(WgmmaTiling::Pixels pixels) {
       return "converted";
     case WgmmaTiling::Pixels::im2col:
       return "im2col";
+    case WgmmaTiling::Pixels::aligned:
+      return "aligned";
     case WgmmaTiling::Pixels::planes:
       return "planes";
   }

@@ -54,6 +54,44 @@ TEST(Quick, WgmmaPlanes) {
       });
 }
 
+// Planes start at two, four or eight places of 16 bytes.
+TEST(Quick, WgmmaAlignedPlanes) {
+  const auto aligned = [](std::function<bool(const WgmmaTiling&)> wanted) {
+    return wgmma(
+        [wanted = std::move(wanted)](const WgmmaTiling& tiling) { return tiling.aligns_pixels() && wanted(tiling); });
+  };
+  const auto whole = [](const WgmmaTiling& t) { return t.split_k == 1 && t.runs() == 1; };
+  const Wanted windows = aligned([&](const WgmmaTiling& t) { return whole(t) && t.tile.images == 0; });
+  const Wanted two_runs = aligned([](const WgmmaTiling& t) { return t.runs() == 2 && t.tile.images == 0; });
+  const Wanted image = aligned([&](const WgmmaTiling& t) { return whole(t) && t.tile.images == 1; });
+  const Wanted images = aligned([&](const WgmmaTiling& t) { return whole(t) && t.tile.images > 2; });
+  const Wanted runs_of_images = aligned([](const WgmmaTiling& t) { return t.runs() == 2 && t.tile.images == 2; });
+  const Wanted small = aligned([&](const WgmmaTiling& t) { return whole(t) && t.pipeline.slices == 2; });
+  const Wanted resident = aligned([](const WgmmaTiling& t) { return t.keeps_weights(); });
+  const Wanted ahead = aligned([&](const WgmmaTiling& t) { return whole(t) && t.producer.copies_ahead == 2; });
+  const Wanted split = aligned([](const WgmmaTiling& t) { return t.split_k > 1; });
+  const Wanted pingpong = aligned([](const WgmmaTiling& t) { return t.schedule == Schedule::pingpong; });
+  const Wanted sliced = aligned([](const WgmmaTiling& t) { return t.schedule == Schedule::sliced_k; });
+  run("wgmma, aligned planes",
+      {
+          {"windows, two places", "input=2,72,18,22 weight=150,72,1,1 bias dtype=bf16", 2, windows},
+          {"windows, four places", "input=2,72,15,26 weight=72,72,1,1 bias activation=relu dtype=f16", 2, windows},
+          {"windows, eight places", "input=2,200,17,21 weight=72,200,1,1 dtype=bf16", 2, windows},
+          {"two runs", "input=3,64,15,21 weight=40,64,1,1 bias dtype=bf16", 2, two_runs},
+          {"an image", "input=3,40,14,14 weight=72,40,1,1 residual dtype=bf16", 1, image},
+          {"images", "input=17,40,7,7 weight=72,40,1,1 bias dtype=f16", 2, images},
+          {"two runs of images", "input=7,72,6,10 weight=40,72,1,1 dtype=bf16", 2, runs_of_images},
+          {"steps of two slices", "input=7,16,7,9 weight=72,16,1,1 dtype=bf16", 1, small},
+          {"resident weights", "input=2,40,17,18 weight=72,40,1,1 dtype=bf16", 1, resident},
+          {"two steps ahead, groups", "input=2,256,9,20 weight=144,128,1,1 groups=2 dtype=bf16", 2, ahead},
+          {"a split reduction", "input=1,200,9,18 weight=72,200,1,1 bias dtype=bf16", 2, split},
+          {"tiles in turn", "input=2,72,18,22 weight=72,72,1,1 bias dtype=bf16", 2, pingpong},
+          {"steps in turn", "input=2,200,14,14 weight=72,200,1,1 bias dtype=bf16", 2, sliced},
+          {"to NHWC", "input=2,72,18,22 weight=72,72,1,1 bias dtype=bf16 output_layout=nhwc", 2, windows},
+          {"dx", "input=2,72,18,22 weight=136,72,1,1 dtype=bf16 operation=data_gradient", 2, windows},
+      });
+}
+
 TEST(Quick, WgmmaStoresPlanes) {
   const auto stored = [](std::function<bool(const WgmmaTiling&)> wanted) {
     return wgmma([wanted = std::move(wanted)](const WgmmaGeometry& geometry) {

@@ -108,7 +108,7 @@ MUTANTS = [
              "outputs are staged over sums that the other warpgroup has not read"),
     candidates("odd_stages", "    if (own_stages) tiling.pipeline.stages -= tiling.pipeline.stages % 2;\n", "",
          "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
-    candidates("two_stages", "(tiling.converts_pixels() || own_stages ? 4 : 2)", "(tiling.converts_pixels() ? 4 : 2)",
+    candidates("two_stages", "(tiling.copies_pixels() || own_stages ? 4 : 2)", "(tiling.copies_pixels() ? 4 : 2)",
          "a warpgroup waits for the stage that it holds"),
     # Weights as they lie in w, which TMA rounds or consumer threads do.
     geometry("channels_in_order", "chunk + place % 4 * lane_channels() + (place - chunk) / 8 * 2 + place / 4 % 2;",

@@ -246,11 +246,11 @@ RC_GTEST_PROP(WgmmaBoxesProperty, FirstAreAskedForBeforeTheBlockIsReady, ()) {
     const std::size_t kernel =
         text.rfind("extern \"C\" __global__", text.find("multiply_begin();", text.find("sum[kColumns")));
     const std::size_t ask = text.find("copy_pixels(", kernel), ready = text.find("__syncthreads();", kernel);
-    RC_ASSERT((ask < ready) == one.tiling.converts_pixels());
-    if (!one.tiling.converts_pixels()) continue;
+    RC_ASSERT((ask < ready) == one.tiling.copies_pixels());
+    if (!one.tiling.copies_pixels()) continue;
     const std::size_t init = text.find("barrier_init(copied + slot, ", kernel);
     RC_ASSERT(init < text.find("barrier_init_visible();", init) && text.find("barrier_init_visible();", init) < ask);
-    const std::string arrivals = one.tiling.tile.images > 0 ? "1);" : "kRuns);";
+    const std::string arrivals = one.tiling.tile.images > 0 || one.tiling.aligns_pixels() ? "1);" : "kRuns);";
     RC_ASSERT(text.compare(init + 28, arrivals.size(), arrivals) == 0);
   }
 }

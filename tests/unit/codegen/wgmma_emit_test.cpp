@@ -194,7 +194,7 @@ std::vector<Unit> units_of(const WgmmaCandidate& one) {
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
   };
-  const std::int64_t slice_step = t.uses_planes() ? 64 : t.uses_im2col() ? 1 : g.pixels().slice_pitch();
+  const std::int64_t slice_step = t.multiplies_planes() ? 64 : t.uses_im2col() ? 1 : g.pixels().slice_pitch();
   std::vector<Unit> units;
   std::size_t multiplications = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -258,7 +258,7 @@ RC_GTEST_PROP(WgmmaSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
     const std::int64_t pixel =
         units[i].s * problem.columns.dilation / problem.columns.stride + units[i].r * problem.rows.dilation * g.pitch();
     const std::int64_t phase = g.phase_of(units[i].s);
-    if (t.uses_planes())  // [channel][64 pixels], the first part of a run
+    if (t.multiplies_planes())  // [channel][64 pixels], the first part of a run
       RC_ASSERT(units[i].pixel_row == units[i].slice * 64);
     else if (t.uses_im2col())  // [phase][pixel][slice], phases on multiples of 1024 bytes
       RC_ASSERT(units[i].pixel_row ==

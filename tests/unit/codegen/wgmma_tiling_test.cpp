@@ -214,7 +214,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, LoadingWarpsShareARun, ()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
     RC_ASSERT(t.producer.team_warps >= 1 && test::kProducerWarps % t.producer.team_warps == 0);
-    RC_ASSERT((t.producer.load_batch > 0) == t.loads_pixels() && (t.producer.copies_ahead > 0) == t.converts_pixels());
+    RC_ASSERT((t.producer.load_batch > 0) == t.loads_pixels() && (t.producer.copies_ahead > 0) == t.copies_pixels());
     if (!t.loads_pixels()) {  // each warp has steps of its own, or slices of every step, or nothing to do
       RC_ASSERT(t.producer.team_warps == 1);
       continue;

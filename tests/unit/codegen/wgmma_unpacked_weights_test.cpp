@@ -119,8 +119,8 @@ std::vector<Multiplication> multiplications_of(const WgmmaCandidate& one) {
     if (std::regex_search(line, match, line_of_rows)) {
       const std::int64_t channels = one.geometry().slice_channels(), slice = std::stoll(match[3]) / channels;
       RC_ASSERT(std::stoll(match[4]) == (slice + 2) * channels - 1);
-      RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.uses_planes()   ? 64
-                                                 : one.tiling.uses_im2col() ? 1
+      RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.multiplies_planes() ? 64
+                                                 : one.tiling.uses_im2col()     ? 1
                                                                             : one.geometry().pixels().slice_pitch()));
       found.push_back({std::stoll(match[1]), 0, 0, slice});
       continue;

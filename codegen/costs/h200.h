@@ -172,7 +172,7 @@ inline constexpr Costs kH200Costs = {
                        .two_stages_percent = 39,
                        .three_stages_percent = 6,
                        .converted_percent = 4,
-                       .aligned_percent = 22,
+                       .aligned_percent = 26,
                        .first_converted_percent = 89,
                        .unhidden_permille = 168},
               .store = {.latency = 3'431,

@@ -6,12 +6,11 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 211040 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 184 positions, each for 176 outputs
+//   grid: 132 blocks of 384 threads, 223296 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 128 outputs
 //   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   loading: split before, as operand rows, by TMA in im2col mode
 //   storing: runs, as vectors
-//   schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums
 //   weights: loaded with each step
 //   products: 3xFP16, operands are scaled and split into two fp16 numbers; accumulators are added to fp32 sums after 8
 //   multiplication(s) of the larger parts
@@ -320,24 +319,23 @@ __device__ __forceinline__ unsigned elements_within(int first, int end) {
   return before_end & ~before_first;
 }
 
-// sum[64][184] += a[64][16] * b[184][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][136] += a[64][16] * b[136][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[92], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %94, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n184k16.f32.f16.f16 {\n"
+      "setp.ne.b32 accumulate, %70, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n136k16.f32.f16.f16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91\n"
+      "%64, %65, %66, %67\n"
       "},\n"
-      "%92, %93, accumulate, 1, 1, 0, 0;\n"
+      "%68, %69, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -351,11 +349,7 @@ __device__ __forceinline__ void multiply(float (&sum)[92], MatrixOperand a, Matr
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
       "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
       "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
-      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
-      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
-      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91])
+      "+f"(sum[66]), "+f"(sum[67])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -397,13 +391,13 @@ constexpr int kPlane = 127000;  // P * Q
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 2;
-constexpr int kRuns = 1;
-constexpr int kColumns = 184;
-constexpr int kWindow = 176;
+constexpr int kRuns = 2;
+constexpr int kColumns = 136;
+constexpr int kWindow = 128;
 constexpr int kRowPadding = 6;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 256;
-constexpr int kTilesOfPlane = 722;
-constexpr int kTiles = 11552;
+constexpr int kTilesOfPlane = 497;
+constexpr int kTiles = 7952;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
@@ -412,14 +406,14 @@ constexpr int kSteps = 20;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 28;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 190;
+constexpr int kRunPixels = 142;
 constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 12288;
-constexpr int kIm2colBytes = 12160;  // of a step
-constexpr int kRunBytes = 12288;
+constexpr int kPhaseBytes = 9216;
+constexpr int kIm2colBytes = 18176;  // of a step
+constexpr int kRunBytes = 9216;
 constexpr int kWeightBytes = 28672;
-constexpr int kInputBytes = 12288;
-constexpr int kStageBytes = 40960;
+constexpr int kInputBytes = 18432;
+constexpr int kStageBytes = 47104;
 constexpr int kStages = 4;
 
 // The block
@@ -427,24 +421,23 @@ constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerRegisters = 56;
-constexpr int kConsumerRegisters = 224;
+constexpr int kProducerRegisters = 152;
+constexpr int kConsumerRegisters = 176;
 constexpr int kFullArrivals = 2;  // for a stage: the thread that copies pixels, and the thread that copies weights
-constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
-constexpr int kStagingPitch = 184;
-constexpr int kStagingElements = 1472;  // of a warp
+constexpr int kStagingPitch = 136;
+constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 44;
-constexpr int kStoreSteps = 2;
-constexpr int kStagingFirstByte = 163840;
-constexpr int kBarriersFirstByte = 210944;
+constexpr int kStoreVectors = 32;
+constexpr int kStoreSteps = 1;
+constexpr int kStagingFirstByte = 188416;
+constexpr int kBarriersFirstByte = 223232;
 
 // Scales
 constexpr int kWeightRangeRow = 71680;  // behind packed weights, in rows of 16 bytes
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
 static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
@@ -457,17 +450,16 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 211040);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223296);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals       who arrives                              who waits
-//   full[kStages]           kFullArrivals  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1              consumers that have multiplied a step    the producer, for a free stage
-//   pairs[kWarpgroupWarps]  kPairArrivals  a pair of warps that has staged sums     the same pair, to add them
+//   name            arrivals       who arrives                              who waits
+//   full[kStages]   kFullArrivals  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers     consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -505,7 +497,7 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
 // im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
-  const int first = run_first;
+  const int first = run_first < kPlane ? run_first : 0;
   const int image = tile.n, row = first / kQ, column = first - row * kQ;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
@@ -522,7 +514,6 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const pairs = empty + kStages;  // one of each pair of warps that add their sums
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -530,9 +521,8 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kFullArrivals);
-      barrier_init(empty + i, 1);
+      barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -580,18 +570,9 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
-    const int k_consumer = 0, run = 0;
+    const int k_consumer = 0, run = consumer;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    // The warpgroups take steps in turn, and with them stages, of which there is an even number.
-    int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
-    if (consumer == 1) next_stage();
-    int exchange_parity = 0;
-    const auto sync_pair = [&] {  // the two warps that have sums of the same outputs
-      barrier_arrive(pairs + warp % kWarpgroupWarps);
-      barrier_wait(pairs + warp % kWarpgroupWarps, exchange_parity);
-      exchange_parity ^= 1;
-    };
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -601,11 +582,10 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
         const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
-      const int own_first = first_turn;
 #pragma unroll
       for (int i = 0; i < kColumns / 2; ++i) sum[i] = 0.0f;
 #pragma unroll 1
-      for (int step = own_first; step < kSteps; step += kConsumers) {
+      for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         float partial[kColumns / 2];
@@ -644,7 +624,6 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
         promote(sum, partial);
         // end taps
         next_stage();
-        next_stage();
       }
       // The scales of both operands are undone, at once where one is larger than 1 and the other smaller, else the
       // smaller factor first: nothing overflows or vanishes that is in range. The kernels that found the ranges have
@@ -656,32 +635,6 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
       const float first = at_once ? smaller * larger : smaller, second = at_once ? 1.0f : larger;
 #pragma unroll
       for (int i = 0; i < kColumns / 2; ++i) sum[i] = sum[i] * first * second;
-      first_turn = (first_turn + kSteps) % 2;
-      // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
-      // through the memory where its outputs are staged afterwards.
-      float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
-      const float2* const received =
-          reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +
-              lane;
-      __syncwarp();
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        if (half == consumer) continue;
-#pragma unroll
-        for (int i = 0; i < kColumns / 8; ++i)
-          sent[i * 32] = make_float2(sum[accumulator_index(i, half, 0)], sum[accumulator_index(i, half, 1)]);
-      }
-      sync_pair();
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        if (half != consumer) continue;
-#pragma unroll
-        for (int i = 0; i < kColumns / 8; ++i) {
-          sum[accumulator_index(i, half, 0)] += received[i * 32].x;
-          sum[accumulator_index(i, half, 1)] += received[i * 32].y;
-        }
-      }
-      sync_pair();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
@@ -693,7 +646,6 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
       Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if (half != consumer) continue;  // the other's
         const int column_first = run_first % kQ + accumulator_column(lane);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
@@ -746,7 +698,7 @@ jitconv_wgmma_f16x3_fprop_fp16x3_nchw_n8c64h512w256_k128_5x7_bias(const __grid_c
             }
           }
         } else {
-#pragma unroll 1
+#pragma unroll 4
           for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;

@@ -3,7 +3,6 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit_load.h"
-#include "codegen/wgmma/memory.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -33,24 +32,17 @@ std::int64_t align_batch(const WgmmaGeometry& geometry) {
 
 }  // namespace
 
-void add_align_constants(Constants& c, const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
+void add_box_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaPixels& pixels = geometry.pixels();
-  const std::int64_t bytes = geometry.problem().input.element_bytes(), channels = box_channels(geometry),
-                     images = std::max(tiling.tile.images, 1);
-  c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
-  c.add("kCopiesAhead", tiling.producer.copies_ahead)
-      .add("kCopySlots", WgmmaTiling::kProducerWarps * tiling.producer.copies_ahead, "of all producer warps");
-  c.add("kVectorElements", PixelGrid::kRowBytes / bytes);
+  const std::int64_t channels = box_channels(geometry), images = std::max(geometry.tiling().tile.images, 1);
   c.add("kPeriod", WgmmaPixels::plane_period(geometry.problem()),
         "channels from a plane to the next that starts at the same place of a vector")
       .add("kBoxChannels", channels)
-      .add("kBoxBytes", images * channels * pixels.raw_pitch() * bytes)
+      .add("kBoxBytes", images * channels * pixels.raw_pitch() * geometry.problem().input.element_bytes())
       .add("kBoxElements", pixels.box_elements(), "from a box to the next");
-  c.add("kRawPitch", pixels.raw_pitch(), "elements of a channel's copy")
-      .add("kRawRunElements", pixels.raw_run_elements())
-      .add("kRawBytes", pixels.raw_bytes(), "of a step");
-  c.add("kRawFirstByte", WgmmaMemory(geometry).raw_first_byte());
+}
+
+void add_align_constants(Constants& c, const WgmmaGeometry& geometry) {
   c.add("kRunVectors", run_vectors(geometry), "of a channel")
       .add("kRowVectors", WgmmaPixels::kPartBytes / PixelGrid::kRowBytes, "of a part of it")
       .add("kAlignItems", align_items(geometry), "32 vectors of a box")

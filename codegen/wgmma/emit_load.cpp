@@ -328,13 +328,14 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const WgmmaPixels& pixels = geometry.pixels();
   if (tiling.copies_operands()) return;
-  if (tiling.aligns_pixels()) return add_align_constants(c, geometry);
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
-  if (tiling.converts_pixels()) {
+  if (tiling.copies_pixels()) {
     c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.producer.copies_ahead)
         .add("kCopySlots", WgmmaTiling::kProducerWarps * tiling.producer.copies_ahead, "of all producer warps");
-    if (tiling.tile.images == 0 && !pixels.copies_rows()) c.add("kVectorElements", 16 / problem.input.element_bytes());
+    if (tiling.aligns_pixels() || (tiling.tile.images == 0 && !pixels.copies_rows()))
+      c.add("kVectorElements", 16 / problem.input.element_bytes());
+    if (tiling.aligns_pixels()) add_box_constants(c, geometry);
     c.add("kRawPitch", pixels.raw_pitch(), "elements of a channel's copy")
         .add("kRawRunElements", pixels.raw_run_elements())
         .add("kRawBytes", pixels.raw_bytes(), "of a step");
@@ -343,6 +344,7 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
     c.group("Loading: kTeams teams of kTeamWarps warps");
     c.add("kTeamWarps", tiling.producer.team_warps).add("kTeams", 4 / tiling.producer.team_warps);
   }
+  if (tiling.aligns_pixels()) return add_align_constants(c, geometry);
   if (vectors) c.add("kItemPixels", kWarpSize / tiling.pipeline.slices);
   if (pixels.loads_phase_pairs())
     c.add("kLoadItems", pixels.load_items(), "32 pairs each");

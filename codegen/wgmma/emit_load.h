@@ -16,7 +16,8 @@ std::string await_packing(const WgmmaGeometry& geometry);
 /// Where weights are loaded and awaited: with each step, or once for all tiles.
 Holes weight_holes(const WgmmaGeometry& geometry);
 
-/// Planes that threads align: constants, how TMA brings them, and how lanes shift them.
+/// Planes that threads align: constants of the boxes and of the vectors, how TMA brings them, and how lanes shift them.
+void add_box_constants(Constants& constants, const WgmmaGeometry& geometry);
 void add_align_constants(Constants& constants, const WgmmaGeometry& geometry);
 std::string copy_periods(const WgmmaGeometry& geometry);
 std::string align_planes(const WgmmaGeometry& geometry);

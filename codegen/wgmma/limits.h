@@ -20,8 +20,8 @@ bool can_use_im2col(const WgmmaGeometry& geometry);
 /// bytes.
 bool can_use_planes(const WgmmaGeometry& geometry);
 
-/// Whether threads can make the same operand of planes that start between multiples of 16 bytes: of vectors that hold
-/// pixels of a run of one image, or a part of it.
+/// Whether threads can make the same operand of planes that start between multiples of 16 bytes, by shifting them: of
+/// groups whose channels are whole periods (WgmmaPixels::plane_period()), in runs that start at whole vectors.
 bool can_align_planes(const WgmmaGeometry& geometry);
 
 /// Whether TMA can bring a step's pixels as they lie in x: what it copies are whole vectors of 16 bytes.

@@ -6,34 +6,10 @@
 #include <vector>
 
 #include "calls.h"
+#include "kept_operands.h"
 
 namespace jitconv::python {
 namespace {
-
-/// An operand as the kernel reads it, as long as nothing has written to the one that it was made of.
-struct Kept {
-  Ref owner;  ///< a weak reference: the operand, of a view its base
-  void* pointer = nullptr;
-  std::int64_t version = 0;
-  std::int64_t storage = 0;  ///< its address, which no other storage gets as long as there is
-  Ref weak_storage;          ///< a weak reference
-  Scratch made;
-};
-
-/// One for each stream, so that no stream reads what another may still be writing.
-struct KeptKey {
-  PyObject* owner;
-  std::int64_t offset;  ///< of a view
-  void* stream;
-  bool operator==(const KeptKey&) const = default;
-};
-
-struct KeptKeyHash {
-  std::size_t operator()(const KeptKey& key) const {
-    const auto mixed = reinterpret_cast<std::uintptr_t>(key.owner) ^ static_cast<std::uintptr_t>(key.offset);
-    return (mixed ^ reinterpret_cast<std::uintptr_t>(key.stream)) * 0x9e3779b97f4a7c15U >> 16U;
-  }
-};
 
 struct ForwardLaunch {
   explicit ForwardLaunch(const Kernel& a_kernel) : kernel(a_kernel) {}
@@ -42,7 +18,7 @@ struct ForwardLaunch {
   Ref shape, strides;             ///< of the result
   Ref dense_x, dense_w, dense_b;  ///< functions that copy an operand the kernel cannot read as it lies; else null
   std::int64_t workspace = 0, packed_workspace = 0, packed_bytes = 0;
-  std::unordered_map<KeptKey, Kept, KeptKeyHash> kept;
+  KeptOperands kept;
 
   bool keeps_weights() const { return packed_bytes > 0 || dense_w; }
 };
@@ -78,8 +54,9 @@ struct ForwardCalls {
   std::unordered_map<Key, Ref, CallKeyHash> by_pytorch;  ///< functions of x, w and b, where PyTorch is the faster
 
   void forget_weights() {
-    std::vector<decltype(ForwardLaunch::kept)> dropped;  // whose destructors may run Python
-    for (auto& [key, launch] : launches) dropped.push_back(std::exchange(launch->kept, {}));
+    std::vector<KeptOperands> dropped;  // whose destructors may run Python
+    for (auto& [key, launch] : launches)
+      if (!launch->kept.empty()) dropped.push_back(std::exchange(launch->kept, {}));
   }
 
   Key key_of(const Operands& o, bool activation, bool pack, bool casts) const {

@@ -16,16 +16,11 @@ _FROM_RESULT = frozenset(("relu", "leaky_relu", "clamp"))
 
 def saves_result(settings: Settings) -> bool:
     """Say whether an activation's derivative is computed from its result y, rather than from its argument z."""
-    return settings.activation in _FROM_RESULT and not _folds_signs(settings)
+    return settings.activation in _FROM_RESULT and not hides_sign(settings)
 
 
-def has_derivative_in_kernels(settings: Settings) -> bool:
-    """Say whether kernels can multiply by an activation's derivative."""
-    return not _folds_signs(settings)
-
-
-def _folds_signs(settings: Settings) -> bool:
-    """Say whether y does not show the sign of z: leaky ReLU's below 0 for a slope that is not above 0."""
+def hides_sign(settings: Settings) -> bool:
+    """Say whether y does not show the sign of z, as that of leaky ReLU with a slope that is not above 0."""
     return settings.activation == "leaky_relu" and settings.slope <= 0
 
 

@@ -57,8 +57,11 @@ def first(
 
 
 def reads_saved(settings: Settings, mask: Mask) -> bool:
-    """Say whether kernels multiply dy by an activation's derivative. Of a transposed convolution PyTorch does."""
-    return not settings.transposed and _activation.has_derivative_in_kernels(settings) and (mask[0] or mask[1])
+    """Say whether kernels multiply dy by an activation's derivative.
+
+    PyTorch does of a transposed convolution, and of a leaky ReLU whose result hides the sign.
+    """
+    return not settings.transposed and not _activation.hides_sign(settings) and (mask[0] or mask[1])
 
 
 def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, saved: torch.Tensor | None) -> None:

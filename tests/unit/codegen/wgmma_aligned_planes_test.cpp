@@ -21,20 +21,10 @@ using test::WgmmaCandidate;
 constexpr std::int64_t kVector = 8;  // elements
 constexpr std::int64_t kPart = 64;   // pixels of a channel in a row of 128 bytes
 
-/// An element of x, or zero.
-struct Element {
-  bool exists = false;
-  std::int64_t n = 0, channel = 0, pixel = 0;
-  bool operator==(const Element&) const = default;
-};
+using Element = test::ChannelPixel;
 
 ConvSpec for_aligned_planes(ConvSpec spec) {
-  spec = test::for_tensor_cores(spec);
-  spec.dtype = *rc::gen::arbitrary<bool>() ? DataType::f16 : DataType::bf16;
-  spec.math = MathMode::fp32;
-  spec.input_layout = Layout::nchw;
-  spec.weight.r = spec.weight.s = 1;
-  spec.stride = {1, 1}, spec.dilation = {1, 1}, spec.padding = {};
+  spec = test::for_rows_of_channels(spec);
   spec.weight.c = (spec.groups > 1 ? 16 : 8) * *rc::gen::inRange<std::int64_t>(1, 9);
   spec.input.c = spec.weight.c * spec.groups;
   spec.input.h = *rc::gen::inRange<std::int64_t>(1, 25);

@@ -77,6 +77,17 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
   return spec;
 }
 
+/// 16-bit NCHW pixels of 1x1 filters: the rows of an operand may be channels.
+inline ConvSpec for_rows_of_channels(ConvSpec spec) {
+  spec = for_tensor_cores(spec);
+  spec.dtype = *rc::gen::arbitrary<bool>() ? DataType::f16 : DataType::bf16;
+  spec.math = MathMode::fp32;
+  spec.input_layout = Layout::nchw;
+  spec.weight.r = spec.weight.s = 1;
+  spec.stride = {1, 1}, spec.dilation = {1, 1}, spec.padding = {};
+  return spec;
+}
+
 /// And in those that decide whether consumer threads can round weights: the filter, and where rows of w start.
 inline ConvSpec for_unpacked_weights(ConvSpec spec) {
   spec = for_tensor_cores(spec);

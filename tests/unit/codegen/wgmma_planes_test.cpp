@@ -19,20 +19,10 @@ using test::WgmmaCandidate;
 
 constexpr std::int64_t kPart = 64;  // pixels of a channel in a row of 128 bytes
 
-/// A pixel of a channel, of all groups', or zero.
-struct Element {
-  bool exists = false;
-  std::int64_t n = 0, channel = 0, pixel = 0;
-  bool operator==(const Element&) const = default;
-};
+using Element = test::ChannelPixel;
 
 ConvSpec for_planes(ConvSpec spec) {
-  spec = test::for_tensor_cores(spec);
-  spec.dtype = *rc::gen::arbitrary<bool>() ? DataType::f16 : DataType::bf16;
-  spec.math = MathMode::fp32;
-  spec.input_layout = Layout::nchw;
-  spec.weight.r = spec.weight.s = 1;
-  spec.stride = {1, 1}, spec.dilation = {1, 1}, spec.padding = {};
+  spec = test::for_rows_of_channels(spec);
   if (spec.groups > 1) spec.weight.c = 16 * *rc::gen::inRange<std::int64_t>(1, 9);
   spec.input.c = spec.weight.c * spec.groups;
   const bool parts = *rc::gen::inRange(0, 3) == 0;  // images of whole parts, of which a run has several

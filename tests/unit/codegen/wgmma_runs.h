@@ -14,6 +14,13 @@ struct Run {
   std::int64_t first, image;
 };
 
+/// A pixel of a channel, of all groups', or zero.
+struct ChannelPixel {
+  bool exists = false;
+  std::int64_t n = 0, channel = 0, pixel = 0;
+  bool operator==(const ChannelPixel&) const = default;
+};
+
 inline Run run_of(const WgmmaCandidate& one, std::int64_t tile, int run) {
   const codegen::WgmmaTiling& t = one.tiling;
   if (t.tile.images > 0) return {0, (tile * t.runs() + run) * t.tile.images};

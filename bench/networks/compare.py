@@ -7,12 +7,14 @@
 
 Architectures are in vision.py and dense.py, with random weights and random inputs. All variants start from the same
 weights and see the same inputs, and their steps take turns. `jitconv_fused` is converted with the flags that fold
-BatchNorm, in inference, and activations into convolutions; `max_autotune` and `reduce_overhead` are eager's model by
-torch.compile in these modes, of which the first needs minutes for a large network. Reported are the median time of a
-step; that of the host to enqueue it, which bounds the step where a network has many small layers; that of the step in a
-CUDA graph, where the host does nothing; the peak of the memory that the variant allocates; the time from the conversion
-to the end of the first step; and the losses of the first training steps, which must follow each other. fp32 runs with
-TF32 allowed, as PyTorch's convolutions do by default; matrix products are allowed TF32 as well. bf16 is torch.autocast.
+BatchNorm, in inference, and activations into convolutions. `compiled` is eager's model by torch.compile in its default
+mode, and the suffix `_compiled` a conversion's; `max_autotune` and `reduce_overhead` are eager's in these modes, of
+which the first needs minutes for a large network. Reported are the median time of a step; that of the host to enqueue
+it, which bounds the step where a network has many small layers; that of the step in a CUDA graph, where the host does
+nothing; the peak of the memory that the variant allocates; the time from the conversion to the end of the first step,
+with and without what earlier processes have left on disk; and the losses of the first training steps, which must follow
+each other. fp32 runs with TF32 allowed, as PyTorch's convolutions do by default; matrix products are allowed TF32 as
+well. bf16 is torch.autocast.
 """
 
 from __future__ import annotations
@@ -53,10 +55,10 @@ NETWORKS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
     "edsr": (EDSR, (16, 3, 96, 96)),
     "speech": (Speech, (8, 80, 64)),
 }
-COMPILED = {"max_autotune": "max-autotune", "reduce_overhead": "reduce-overhead"}  # modes of torch.compile
+OWN_GRAPHS = {"max_autotune": "max-autotune", "reduce_overhead": "reduce-overhead"}  # modes that replay CUDA graphs
 VARIANTS = (
-    "eager", "channels_last", *COMPILED, "jitconv", "jitconv_channels_last", "jitconv_fused", "auto",
-    "auto_channels_last",
+    "eager", "channels_last", "compiled", *OWN_GRAPHS, "jitconv", "jitconv_channels_last", "jitconv_fused", "auto",
+    "auto_channels_last", "auto_compiled", "auto_channels_last_compiled",
 )  # fmt: skip
 QUICK = ("eager", "channels_last", "jitconv")
 MODES = ("inference", "training")
@@ -89,7 +91,7 @@ class Case:
         held = torch.cuda.memory_allocated()
         begin = time.perf_counter()
         model, self.mode, self.precision = copy.deepcopy(original), mode, precision
-        if variant.endswith("channels_last") and x.dim() == 4:
+        if "channels_last" in variant and x.dim() == 4:
             model = model.to(memory_format=torch.channels_last)
             x = x.contiguous(memory_format=torch.channels_last)
         model.train(mode == "training")
@@ -102,9 +104,8 @@ class Case:
             with self.autocast():
                 jitconv.torch.prepare(model, x, backward=mode == "training", progress=False)
         self.step_model: Callable[[Tensor], Tensor] = model
-        if variant in COMPILED:
-            torch._dynamo.reset()
-            self.step_model = torch.compile(model, mode=COMPILED[variant])
+        if variant in OWN_GRAPHS or variant.endswith("compiled"):
+            self.step_model = torch.compile(model, mode=OWN_GRAPHS.get(variant))
         self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
         self.target = target
         losses = [self.step()]
@@ -151,6 +152,7 @@ def measure(
     """
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
+    torch._dynamo.reset()
     variants = arguments.variants.split(",")
     cases = {variant: Case(original, x, target, variant, mode, precision) for variant in variants}
     peaks: dict[str, float | None] = {}
@@ -161,10 +163,10 @@ def measure(
         torch.cuda.synchronize()
         peaks[variant] = (torch.cuda.max_memory_allocated() - before + case.kept) / 2**20
     times = timed({variant: case.step for variant, case in cases.items()}, arguments.steps)
-    graphs = {v: graphed(case.step) for v, case in cases.items() if v not in COMPILED and arguments.steps > 0}
+    graphs = {v: graphed(case.step) for v, case in cases.items() if v not in OWN_GRAPHS and arguments.steps > 0}
     replays = timed({variant: graph.replay for variant, graph in graphs.items()}, arguments.steps)
-    for variant in COMPILED:
-        peaks[variant] = None  # torch.compile's CUDA graphs have taken theirs before
+    for variant in OWN_GRAPHS:
+        peaks[variant] = None  # whose memory was taken before
     for variant, case in cases.items():
         ms, host_ms = times[variant]
         yield Measurement(
@@ -250,26 +252,32 @@ def line(r: Measurement, all_of_them: list[Measurement]) -> str:
 
 
 def in_processes(names: list[str], arguments: argparse.Namespace) -> list[Measurement]:
-    """Measure each network in a process of its own with an empty cache, then its first steps again with a full one."""
+    """Measure each network in a process of its own with an empty cache, then its first steps again with a full one.
+
+    Nothing is measured again of what leaves nothing on disk.
+    """
+    variants = arguments.variants.split(",")
+    kept = ",".join(v for v in variants if v not in ("eager", "channels_last"))
     results: list[Measurement] = []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "JITCONV_CACHE_DIR": f"{folder}/cache"}
             environment.pop("JITCONV_CACHE", None)
-            runs = [_child(name, arguments, steps, folder, environment) for steps in (arguments.steps, 0)]
-        for cold, warm in zip(*runs, strict=True):
-            cold.warm_first_step_s = warm.first_step_s
-        results += runs[0]
+            measured = _child(name, arguments, arguments.variants, arguments.steps, folder, environment)
+            again = _child(name, arguments, kept, 0, folder, environment) if kept else []
+        warm = {(r.variant, r.mode, r.precision): r.first_step_s for r in again}
+        for cold in measured:
+            cold.warm_first_step_s = warm.get((cold.variant, cold.mode, cold.precision))
+        results += measured
     return results
 
 
 def _child(
-    name: str, arguments: argparse.Namespace, steps: int, folder: str, environment: dict[str, str]
+    name: str, arguments: argparse.Namespace, variants: str, steps: int, folder: str, environment: dict[str, str]
 ) -> list[Measurement]:
     path = pathlib.Path(folder, f"{steps}.json")
     command = [sys.executable, __file__, "--one-process", f"--networks={name}", f"--steps={steps}", f"--json={path}"]
-    for option in ("variants", "modes", "precisions"):
-        command += [f"--{option}", getattr(arguments, option)]
+    command += [f"--variants={variants}", f"--modes={arguments.modes}", f"--precisions={arguments.precisions}"]
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
     return [Measurement(**row) for row in json.loads(path.read_text())]
 

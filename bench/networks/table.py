@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Prints the Markdown tables of docs/pytorch-performance.md from files that compare.py wrote.
 
-    python bench/networks/table.py docs/performance/h100-pytorch-networks.json
+    python bench/networks/table.py docs/performance/h200-pytorch-networks.json
 
-A row is a network in one mode and precision. `in a CUDA graph` are milliseconds of a step without the host;
-`launched` are those of a step as Python launches it. Ratios are of the faster of PyTorch's two memory formats over the
-fastest conversion of the same rows. If a model was compiled by torch.compile, in whichever mode, a second table has its
-steps, which replay CUDA graphs, beside those of the graphs of the others.
+A row is a network in one mode and precision. The first table has milliseconds of a step in a CUDA graph, without the
+host; `auto compiled` is in the memory format that was measured. Its ratios are of PyTorch's fastest over the fastest of
+the policy `auto`, and of eager over `jitconv`, which compute the same tensors. The second table has what a step costs
+as Python launches it, the first step with and without a cache on disk, memory, and how far losses are apart.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 import sys
 from typing import Any
@@ -25,75 +26,91 @@ NAMES = {
     "edsr": "EDSR",
     "speech": "speech, 1-D",
 }
-PYTORCH = ("eager", "channels_last")
-COMPILED = ("max_autotune", "reduce_overhead")
-JITCONV = ("jitconv", "jitconv_channels_last", "jitconv_fused", "auto")
-TITLES = ("eager", "channels_last", "jitconv", "jitconv channels_last", "jitconv fused", "auto")
+PYTORCH = ("eager", "channels_last", "compiled")
+ALWAYS = ("jitconv", "jitconv_channels_last", "jitconv_fused")
+AUTO = ("auto", "auto_channels_last", "auto_compiled")
+TITLES = ("eager", "channels_last", "compiled", "jitconv", "jitconv channels_last", "jitconv fused", "auto",
+          "auto channels_last", "auto compiled", "PyTorch / auto", "eager / jitconv")  # fmt: skip
+LAUNCHED = ("launched, ms: eager", "compiled", "jitconv", "auto", "first step, s: eager", "jitconv", "auto",
+            "from disk, s: compiled", "jitconv", "auto", "peak MiB: eager", "jitconv", "loss")  # fmt: skip
 
 Row = dict[str, Any]
 Case = tuple[str, str, str]
 
 
 def cases(rows: list[Row]) -> dict[Case, dict[str, Row]]:
-    """Return the rows of each network, mode and precision by variant, in the order of the files."""
+    """Return the rows of each network, mode and precision by variant, in the order of the networks above."""
     found: dict[Case, dict[str, Row]] = {}
     for row in rows:
-        found.setdefault((row["network"], row["mode"], row["precision"]), {})[row["variant"]] = row
-    return found
+        variant = row["variant"].replace("channels_last_compiled", "compiled")
+        found.setdefault((row["network"], row["mode"], row["precision"]), {})[variant] = row
+    names = list(NAMES)
+    return dict(sorted(found.items(), key=lambda item: (names.index(item[0][0]), item[0][1], item[0][2] != "tf32")))
+
+
+def fastest(variants: dict[str, Row], of: tuple[str, ...]) -> float:
+    """Return the shortest time in a CUDA graph of some variants."""
+    return min(variants[name]["graph_ms"] for name in of if name in variants)
+
+
+def first_cells(case: Case) -> list[str]:
+    """Return the cells that name a case."""
+    network, mode, precision = case
+    return [NAMES[network], mode, "TF32" if precision == "tf32" else precision]
 
 
 def line(case: Case, variants: dict[str, Row]) -> str:
-    """Return the line of a case."""
-    network, mode, precision = case
-    graphs = {name: row["graph_ms"] for name, row in variants.items() if row["graph_ms"]}
-    fastest = min(graphs[name] for name in JITCONV if name in graphs)
-    cells = [f"**{graphs[n]:.2f}**" if graphs.get(n) == fastest else f"{graphs[n]:.2f}" if n in graphs else "-"
-             for n in PYTORCH + JITCONV]  # fmt: skip
-    best = min(graphs[name] for name in PYTORCH)
-    launched = [f"{variants[name]['ms']:.1f}" for name in ("eager", "jitconv", "auto")]
-    precision = "TF32" if precision == "tf32" else precision
-    return "| " + " | ".join([NAMES[network], mode, precision, *cells, f"{best / fastest:.2f}x", *launched]) + " |"
+    """Return the line of a case in the first table."""
+    best = fastest(variants, tuple(variants))
+    times = [variants[name]["graph_ms"] if name in variants else None for name in PYTORCH + ALWAYS + AUTO]
+    cells = ["-" if time is None else f"**{time:.2f}**" if time == best else f"{time:.2f}" for time in times]
+    return "| " + " | ".join([*first_cells(case), *cells, *(f"{ratio:.2f}" for ratio in ratios(variants))]) + " |"
 
 
-def compiled_line(case: Case, variants: dict[str, Row]) -> str:
-    """Return the line of a case in which torch.compile has rows."""
-    network, mode, precision = case
-    compiled = next(variants[name] for name in COMPILED if name in variants)
-    shown = [variants[name] for name in ("eager", "channels_last")] + [compiled]
-    shown += [variants[name] for name in JITCONV if name in variants and not name.startswith("auto")]
-    times = [row["graph_ms"] or row["ms"] for row in shown]
-    cells = [f"**{time:.2f}**" if time == min(times) else f"{time:.2f}" for time in times]
-    seconds = [f"{row['first_step_s']:.0f}" for row in (compiled, variants["jitconv"])]
-    memory = [f"{variants[name]['peak_mib']:.0f}" for name in ("eager", "jitconv")]
-    ratio = times[2] / min(times[3:])
-    precision = "TF32" if precision == "tf32" else precision
-    name = compiled["variant"].replace("_", "-")
-    return "| " + " | ".join([NAMES[network], mode, precision, name, *cells, f"{ratio:.2f}x", *seconds, *memory]) + " |"
+def ratios(variants: dict[str, Row]) -> tuple[float, float]:
+    """Return PyTorch's fastest over the fastest with `auto`, and eager over `jitconv`."""
+    return (
+        fastest(variants, PYTORCH) / fastest(variants, AUTO),
+        variants["eager"]["graph_ms"] / variants["jitconv"]["graph_ms"],
+    )
 
 
-def print_compiled(found: dict[Case, dict[str, Row]]) -> None:
-    """Print the table of torch.compile."""
-    titles = ["in a CUDA graph, ms: eager", "channels_last", "torch.compile", *TITLES[2:5], "torch.compile over the fastest",
-              "first step, s: torch.compile", "jitconv", "peak MiB: eager", "jitconv"]  # fmt: skip
-    print("\n| | mode | type | of torch.compile | " + " | ".join(titles) + " |")
-    print("|" + "---|" * (4 + len(titles)))
-    for case, variants in found.items():
-        print(compiled_line(case, variants))
+def launched_line(case: Case, variants: dict[str, Row]) -> str:
+    """Return the line of a case in the second table."""
+
+    def cells(key: str, digits: int, *names: str) -> list[str]:
+        found = [variants.get(name, {}).get(key) for name in names]
+        return ["-" if value is None else f"{value:.{digits}f}" for value in found]
+
+    losses = [variants[name]["losses"] for name in variants if variants[name]["losses"]]
+    apart = max((abs(a - b) / abs(b) for row in losses for a, b in zip(row, losses[0], strict=True)), default=None)
+    return "| " + " | ".join([
+        *first_cells(case), *cells("ms", 1, "eager", "compiled", "jitconv", "auto"),
+        *cells("first_step_s", 1, "eager", "jitconv", "auto"),
+        *cells("warm_first_step_s", 1, "compiled", "jitconv", "auto"),
+        *cells("peak_mib", 0, "eager", "jitconv"), "-" if apart is None else f"{apart:.0e}",
+    ]) + " |"  # fmt: skip
+
+
+def print_header(titles: tuple[str, ...]) -> None:
+    """Print the first two lines of a table."""
+    print("| | mode | type | " + " | ".join(titles) + " |\n|" + "---|" * (3 + len(titles)))
 
 
 def main() -> int:
-    """Print the tables."""
+    """Print the tables, and means of the ratios."""
     rows = [row for path in sys.argv[1:] for row in json.loads(pathlib.Path(path).read_text())["results"]]
-    titles = [f"in a CUDA graph, ms: {TITLES[0]}", *TITLES[1:], "ratio", "launched, ms: eager", "jitconv", "auto"]
-    print("| | mode | type | " + " | ".join(titles) + " |")
-    print("|" + "---|" * (3 + len(titles)))
     found = cases(rows)
+    print_header(TITLES)
     for case, variants in found.items():
-        if "auto" in variants:
-            print(line(case, variants))
-    compiled = {case: variants for case, variants in found.items() if any(name in variants for name in COMPILED)}
-    if compiled:
-        print_compiled(compiled)
+        print(line(case, variants))
+    for name, values in zip(TITLES[-2:], zip(*map(ratios, found.values()), strict=True), strict=True):
+        mean = math.exp(sum(map(math.log, values)) / len(values))
+        print(f"\n{name}: {sum(v >= 1 for v in values)} of {len(values)} at 1 or above, mean {mean:.2f}, lowest {min(values):.2f}")
+    print()
+    print_header(LAUNCHED)
+    for case, variants in found.items():
+        print(launched_line(case, variants))
     return 0
 
 

@@ -112,7 +112,7 @@ std::int64_t PackWeightsTiling::blocks_of_group(const Problem& problem) const {
 
 void PackWeightsTiling::choose_block(const Problem& problem) {
   // Measured on an H200: many short blocks are better than long pieces, down to about two sectors.
-  constexpr std::int64_t kFewestBlocks = 1024, kShortestPiece = 64;
+  constexpr std::int64_t kFewestBlocks = 2048, kShortestPiece = 64;
   block_channels = std::min(32, tile_channels);
   block_slices = 1;
   while (block_channels > 1 && shared_bytes(problem) > kMostBytes) block_channels /= 2;

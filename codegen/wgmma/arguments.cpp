@@ -86,7 +86,8 @@ TensorMapShape period_map(const WgmmaGeometry& geometry) {
           .extents = {row, problem.input_channels() / period, problem.n},
           .strides = {1, row, problem.input.stride.n},
           .box = {static_cast<int>(geometry.pixels().raw_pitch()), static_cast<int>(geometry.chunk_channels() / period),
-                  std::max(geometry.tiling().tile.images, 1)}};
+                  std::max(geometry.tiling().tile.images, 1)},
+          .rounds_to_tf32 = problem.input.type == DataType::f32 && !geometry.tiling().splits_operands()};
 }
 
 /// x as planes of every image: a box is a part of a run of a step's channels.
@@ -132,7 +133,7 @@ std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
       result.push_back(tensor_map(x, "x_map", im2col_map(geometry)));
     else if (argument.tensor == x && tiling.uses_planes())
       result.push_back(tensor_map(x, "x_map", plane_map(geometry)));
-    else if (argument.tensor == x && tiling.aligns_pixels())
+    else if (argument.tensor == x && geometry.pixels().copies_periods())
       result.push_back(tensor_map(x, "x_map", period_map(geometry)));
     else if (argument.tensor == x && geometry.pixels().copies_boxes())
       result.push_back(tensor_map(x, "x_map", pixel_map(geometry)));

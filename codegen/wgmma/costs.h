@@ -41,16 +41,17 @@ struct WgmmaCosts {
 
   /// Cycles of a producer warp whose lanes load pixels.
   struct Loads {
-    std::int64_t latency;             ///< of a batch: from its first load to its stores
-    std::int64_t first_touch;         ///< more, of pixels that come from memory, where tiles are few
-    std::int64_t issue;               ///< a warp's load of one channel, or of one vector
-    std::int64_t strided_issue;       ///< more of it for each column between lanes
-    std::int64_t pixel_issue;         ///< address, predicate and stores of a lane's pixel
-    std::int64_t narrow;              ///< times as long, if a lane loads less than 64 bytes of many
-    std::int64_t cold_percent;        ///< more bytes, of planes that a single tap reads
-    std::int64_t split_row;           ///< where operands are split: a row of each lane, of pixels with several
-    std::int64_t split_vector;        ///< the same of rows that are loaded as vectors, and split one at a time
-    std::int64_t l2_bytes_per_cycle;  ///< an SM's share
+    std::int64_t latency;                ///< of a batch: from its first load to its stores
+    std::int64_t first_touch;            ///< more, of pixels that come from memory, where tiles are few
+    std::int64_t issue;                  ///< a warp's load of one channel, or of one vector
+    std::int64_t strided_issue;          ///< more of it for each column between lanes
+    std::int64_t pixel_issue;            ///< address, predicate and stores of a lane's pixel
+    std::int64_t narrow;                 ///< times as long, if a lane loads less than 64 bytes of many
+    std::int64_t cold_percent;           ///< more bytes, of planes that a single tap reads
+    std::int64_t cold_anywhere_percent;  ///< the same of planes that do not start at whole vectors
+    std::int64_t split_row;              ///< where operands are split: a row of each lane, of pixels with several
+    std::int64_t split_vector;           ///< the same of rows that are loaded as vectors, and split one at a time
+    std::int64_t l2_bytes_per_cycle;     ///< an SM's share
   };
   Loads loads;
 
@@ -146,6 +147,7 @@ struct WgmmaCosts {
     std::int64_t dram_short_run_percent;         ///< more of its time where runs of a plane are half of 1024 bytes
     std::int64_t dram_loaded_percent;            ///< of its time, if lanes load
     std::int64_t transposed_per_microsecond;     ///< bytes that transposing reads and writes
+    std::int64_t packed_per_microsecond;         ///< the same of packing weights that the cache keeps
     std::int64_t reduced_per_microsecond;        ///< bytes of partial sums that are added
     std::int64_t unaligned_percent;              ///< of the time, if runs of y do not start and end on 256 bytes
     std::int64_t loaded_percent;                 ///< of the time, if lanes load: their loads and stores queue together

@@ -149,7 +149,9 @@ std::string convert_run(const WgmmaGeometry& geometry) {
             {"channel_exists",
              problem.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(geometry, "c"))}});
   if (!geometry.loads_pairs()) {
-    holes.emplace("channel", channel_at(geometry, "c"));
+    const std::string channel = channel_at(geometry, "c");
+    holes.emplace("channel_copy", geometry.pixels().copies_periods() ? fmt::format("channel_copy({})", channel)
+                                                                     : fmt::format("{} * kRawPitch", channel));
     // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
     holes.emplace("unroll", geometry.pixels().load_items() > 4 ? "1" : "4");
     // Boxes come rounded.
@@ -168,8 +170,9 @@ std::string convert_run(const WgmmaGeometry& geometry) {
                                     "}}",
                                     operand));
   }
-  return fill_template(
-      embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
+  return (geometry.pixels().copies_periods() ? std::string(embedded_text("wgmma/channel_copy.cu.in")) : "") +
+         fill_template(
+             embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
 }
 
 std::string load_run(const WgmmaGeometry& geometry) {
@@ -223,52 +226,6 @@ std::string warp_steps(const WgmmaGeometry& geometry) {
        {"end_step", split ? "step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps" : "kSteps"}});
 }
 
-/// What is copied: x, by its address or its tensor map.
-std::string copied_tensor(const WgmmaGeometry& geometry) { return geometry.pixels().copies_boxes() ? "&x_map" : "x"; }
-
-std::string copy_pixels(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  const StepText text = step_text(geometry);
-  Holes holes = {{"tile_number", std::string(text.tile_number)}, {"chunk", std::string(text.chunk)}};
-  if (tiling.tile.images > 0) return fill_template(embedded_text("wgmma/copy_images.cu.in"), holes);
-  if (!geometry.pixels().copies_boxes()) {
-    holes.merge(Holes{{"run_first", text.run_first}, {"filter_row", text.filter_row}});
-    return fill_template(embedded_text("wgmma/copy_windows.cu.in"), holes);
-  }
-  const bool rows = geometry.pixels().copies_rows();
-  holes.merge(Holes{{"axes", rows ? "3" : "2"},
-                    {"first_element", rows ? "" : std::string(embedded_text("wgmma/first_element.cu.in"))},
-                    {"first", rows ? fmt::format("0, ({}) / kQ - kPadTop / kStrideH", text.run_first)
-                                   : fmt::format("first_element({}, {})", text.run_first, text.filter_row)}});
-  return fill_template(embedded_text("wgmma/copy_boxes.cu.in"), holes);
-}
-
-/// What copies a run's pixels in im2col mode, and where it starts: a run without outputs starts anywhere.
-std::string copy_im2col(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  const bool images = tiling.tile.images > 0;
-  const std::string_view end = images ? "kN" : tiling.stores_boxes() ? "kP * kRunRow" : "kPlane";
-  const std::string first = tiling.runs() > 1 ? fmt::format("run_first < {} ? run_first : 0", end) : "run_first";
-  const std::string start = images ? fmt::format("const int image = {}, row = 0, column = 0;\n", first)
-                                   : fmt::format(
-                                         "const int first = {1};\n"
-                                         "const int image = tile.n, row = first / {0}, column = first - row * {0};\n",
-                                         step_text(geometry).run_row, first);
-  return fill_template(embedded_text("wgmma/copy_im2col.cu.in"), {{"start", start}});
-}
-
-/// What copies the boxes of a run. A run of several images has whole parts of each.
-std::string copy_planes(const WgmmaGeometry& geometry) {
-  const bool images = geometry.tiling().tile.images > 1, image = geometry.tiling().tile.images == 1;
-  return fill_template(embedded_text("wgmma/copy_planes.cu.in"),
-                       {{"pixel", images  ? "part * kPartPixels % kPlane"
-                                  : image ? "part * kPartPixels"
-                                          : "run_first + part * kPartPixels"},
-                        {"image", images  ? "run_first + part * kPartPixels / kPlane"
-                                  : image ? "run_first"
-                                          : "tile.n"}});
-}
-
 /// What brings a run's pixels, as functions that the file of tiles calls.
 std::string load_functions(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -286,7 +243,7 @@ std::string load_functions(const WgmmaGeometry& geometry) {
     case Pixels::planes:
       return copy_planes(geometry);
     case Pixels::aligned:
-      return warp_steps(geometry) + "\n" + copy_periods(geometry) + "\n" + align_planes(geometry);
+      return warp_steps(geometry) + "\n" + copy_pixels(geometry) + "\n" + align_planes(geometry);
   }
   return {};
 }
@@ -309,19 +266,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// What TMA copies before the block is ready: the first steps of each producer warp.
-std::string first_copies(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  if (!tiling.copies_pixels()) return {};
-  return fill_template(embedded_text("wgmma/first_copies.cu.in"),
-                       {{"arrivals", std::string(copied_arrivals(geometry))}, {"source", copied_tensor(geometry)}});
-}
-
 }  // namespace
-
-std::string_view copied_arrivals(const WgmmaGeometry& geometry) {
-  return geometry.tiling().tile.images > 0 || geometry.tiling().aligns_pixels() ? "1" : "kRuns";
-}
 
 void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
@@ -335,7 +280,7 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
         .add("kCopySlots", WgmmaTiling::kProducerWarps * tiling.producer.copies_ahead, "of all producer warps");
     if (tiling.aligns_pixels() || (tiling.tile.images == 0 && !pixels.copies_rows()))
       c.add("kVectorElements", 16 / problem.input.element_bytes());
-    if (tiling.aligns_pixels()) add_box_constants(c, geometry);
+    if (pixels.copies_periods()) add_box_constants(c, geometry);
     c.add("kRawPitch", pixels.raw_pitch(), "elements of a channel's copy")
         .add("kRawRunElements", pixels.raw_run_elements())
         .add("kRawBytes", pixels.raw_bytes(), "of a step");

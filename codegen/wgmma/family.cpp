@@ -211,12 +211,12 @@ OutputTiles output_tiles(const KernelPlan& kernel) {
 
 /// How long a plane is decides on these, and, of transposed input, which rows are left.
 bool keeps_kernel(const KernelPlan& full, const KernelPlan& fewer_rows) {
-  constexpr std::int64_t kVector = PixelGrid::kRowBytes / 2;  // of 16-bit elements, that threads align
+  constexpr std::int64_t kVector = PixelGrid::kRowBytes / 2;  // of 16-bit elements, where planes start
   const auto decisions = [](const KernelPlan& kernel) {
     const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
     return std::tuple(WgmmaStore(geometry).stores_bulk(), geometry.row_ends(), geometry.pixels().copies_boxes(),
                       kernel.problem.rows.stride, geometry.tiling().copies_pixels() ? geometry.pixels().raw_pitch() : 0,
-                      geometry.tiling().aligns_pixels() ? kernel.problem.input_plane() % kVector : 0);
+                      geometry.pixels().copies_periods() ? kernel.problem.input_plane() % kVector : 0);
   };
   return decisions(full) == decisions(fewer_rows);
 }

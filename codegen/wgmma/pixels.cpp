@@ -79,7 +79,7 @@ std::int64_t WgmmaPixels::plane_period(const Problem& problem) {
 
 void WgmmaPixels::work_out_planes(const PixelGrid& grid, const WgmmaTiling& tiling) {
   const std::int64_t element = grid.problem().input.element_bytes();
-  copies_boxes_ = true;
+  copies_boxes_ = copies_periods_ = true;
   const std::int64_t vector = kRowBytes / element, period = plane_period(grid.problem());
   // What a row has before its first pixel, and of a part of a plane, whole vectors that are read behind the last.
   raw_pitch_ = tiling.tile.images > 1 ? round_up(grid.problem().input_plane() + vector - vector / period, vector)
@@ -101,8 +101,12 @@ void WgmmaPixels::work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& 
   if (maps && rows.taps == 1 && rows.stride > 1 && rows.pad % rows.stride == 0)
     copies_rows_ =
         columns.input * element % kRowBytes == 0 && std::max(columns.input, raw_rows_) <= TensorMapShape::kMostBox;
-  const std::int64_t elements = raw_elements(grid, run_pixels);
-  copies_boxes_ = copies_rows_ || (maps && elements + kRowBytes / 4 - 1 <= TensorMapShape::kMostBox);
+  const std::int64_t elements = raw_elements(grid, run_pixels), period = plane_period(problem);
+  // Of the plane before, in the vector where a plane starts.
+  const std::int64_t before = vector - vector / period;
+  copies_boxes_ =
+      copies_rows_ || (maps && problem.c % period == 0 && elements + vector - 1 + before <= TensorMapShape::kMostBox);
+  copies_periods_ = copies_boxes_ && period > 1;
   // Boxes start at vectors; other copies end at them, too.
   if (tiling.tile.images > 0)
     raw_pitch_ = plane;
@@ -111,10 +115,14 @@ void WgmmaPixels::work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& 
   else if (copies_rows_)
     raw_pitch_ = raw_rows_ * columns.input;
   else
-    raw_pitch_ = std::min(round_up(elements + vector - 1, vector), plane);
+    raw_pitch_ = round_up(std::min(elements + vector - 1, plane) + before, vector);
   const int chunk_channels = tiling.pipeline.slices * grid.slice_channels();
   raw_run_elements_ = std::max(tiling.tile.images, 1) * chunk_channels * raw_pitch_;
-  if (copies_boxes_) raw_run_elements_ = round_up(raw_run_elements_, kBoxAlignment / element);
+  if (copies_boxes_) {
+    const std::int64_t boxes = copies_periods_ ? period : 1;
+    box_elements_ = round_up(raw_run_elements_ / boxes, kBoxAlignment / element);
+    raw_run_elements_ = boxes * box_elements_;
+  }
   raw_bytes_ = round_up(tiling.runs() * raw_run_elements_ * element, kRowBytes);
 }
 

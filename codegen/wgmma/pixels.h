@@ -55,10 +55,11 @@ class WgmmaPixels {
   std::int64_t raw_pitch() const { return raw_pitch_; }
   std::int64_t raw_run_elements() const { return raw_run_elements_; }
   std::int64_t raw_bytes() const { return raw_bytes_; }  ///< of a step
-  // Of these, planes that threads align.
-  /// Planes start at the same place within 16 bytes as those so many channels before. A box has every such plane.
+  /// Planes start at the same place within 16 bytes as those so many channels before.
   static std::int64_t plane_period(const Problem& problem);
-  std::int64_t box_elements() const { return box_elements_; }
+  /// Whether boxes have every plane of a step's that starts at the same place, one box for each place.
+  bool copies_periods() const { return copies_periods_; }
+  std::int64_t box_elements() const { return box_elements_; }  ///< of such a box
 
  private:
   void work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::int64_t run_pixels);
@@ -67,7 +68,7 @@ class WgmmaPixels {
   std::int64_t slice_pitch_, pixel_step_, slice_step_, phase_bytes_, run_bytes_, input_bytes_;
   std::int64_t load_items_, load_items_of_phase_, im2col_bytes_, parts_;
   bool loads_phase_pairs_;
-  bool copies_rows_ = false, copies_boxes_ = false;
+  bool copies_rows_ = false, copies_boxes_ = false, copies_periods_ = false;
   std::int64_t raw_rows_ = 0, raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0, box_elements_ = 0;
 };
 

@@ -138,7 +138,9 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
                                    problem_.input.element_bytes();
   // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
-  const std::int64_t cold_bytes = cold ? pixel_bytes * costs_.loads.cold_percent / 100 : 0;
+  const bool anywhere = !geometry.loads_pairs() && WgmmaPixels::plane_period(problem_) > 1;
+  const std::int64_t cold_bytes =
+      cold ? pixel_bytes * (anywhere ? costs_.loads.cold_anywhere_percent : costs_.loads.cold_percent) / 100 : 0;
   const std::int64_t bytes = pixel_bytes + cold_bytes + weight_bytes;
   if (tiling.stores_pixels) {
     const std::int64_t percent = geometry.loads_vectors() ? costs_.phases.vector_load_percent : 100;
@@ -290,12 +292,13 @@ std::int64_t WgmmaPrice::launched(std::int64_t compute, std::int64_t memory, std
 }
 
 std::int64_t WgmmaPrice::packing(const WgmmaGeometry& geometry, std::int64_t launch) const {
-  const WgmmaTiling& tiling = geometry.tiling();
-  if (!tiling.packs_weights()) return 0;
+  if (!geometry.tiling().packs_weights()) return 0;
   const std::int64_t read = problem_.weight_elements() * problem_.weight.element_bytes();
   const std::int64_t bytes = read + geometry.packed_rows() * PixelGrid::kRowBytes;
+  const WgmmaCosts::Memory& rates = costs_.memory;
+  const auto rate = bytes <= target_.l2_bytes ? rates.packed_per_microsecond : rates.dram_bytes_per_microsecond;
   return launch + (geometry.reads_operand_rows() ? costs_.launches.pack_and_transpose : 0) +
-         (bytes <= target_.l2_bytes ? 0 : bytes * 1000 / (costs_.memory.dram_bytes_per_microsecond / 1000));
+         bytes * 1000 / (rate / 1000);
 }
 
 std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {

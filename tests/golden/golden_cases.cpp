@@ -169,6 +169,7 @@ const std::vector<GoldenCase>& golden_cases() {
         "load_channels<4>(x_chunk");
     add("wgmma_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::wgmma,
         "copy_pixels(");
+    add("wgmma_copies_of_periods", "input=32,64,55,55 weight=16,64,1,1 bias math=tf32", Family::wgmma, "channel_copy(");
     add("wgmma_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::wgmma, "kImagePositions");
     add("wgmma_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::wgmma, "_reduce(");
     add("wgmma_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::wgmma,

@@ -483,7 +483,8 @@ __device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSt
 #pragma unroll
     for (int start = 0; start < kPeriod; ++start)
       tensor_copy_3d_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + start * kBoxElements, x_map,
-                               tile.first_output + run * kWindow + start * kPlane / kVectorElements * kVectorElements,
+                               tile.first_output + run * kWindow +
+                                   start * (kH * kW) / kVectorElements * kVectorElements,
                                c_first / kPeriod, tile.n, copied);
 }
 

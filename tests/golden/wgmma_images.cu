@@ -6,15 +6,16 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 193408 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 56 positions, each for 49 outputs
-//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by TMA, 1 step(s) ahead of each of 4 warps
+//   grid: 128 blocks of 384 threads, 197312 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 98 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: by TMA, 2 step(s) ahead of each of 4 warps
 //   storing: planes of whole images
 //   schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums
-//   images of a run: 1
-//   weights: loaded with each step
-//   kernels: pack_weights, wgmma
+//   images of a run: 2
+//   weights: loaded with each step as they lie in w
+//   split-K: over 2 blocks, partial sums added by another kernel
+//   kernels: wgmma, reduce
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -54,6 +55,24 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
       : "memory");
+}
+
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+
+__device__ __forceinline__ void tensor_copy_2d_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                         Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
 }
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
@@ -150,6 +169,8 @@ __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
@@ -164,45 +185,36 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
                     round_to_tf32(channel[3]));
 }
 
-// sum[64][56] += a[64][8] * b[56][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
-// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
-// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[28], MatrixOperand a, MatrixOperand b,
+// sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
+// l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
+// shared memory do; a, like them, may not be touched until the multiplication is complete.
+__device__ __forceinline__ void multiply(float (&sum)[60], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %30, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n56k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %65, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n120k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59\n"
       "},\n"
-      "%28, %29, accumulate, 1, 1;\n"
+      "{%60, %61, %62, %63}, %64, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
       "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27])
-      : "l"(a), "l"(b), "r"(accumulate));
-}
-
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
+      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
+      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
+      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -231,53 +243,60 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 8;
 constexpr int kRuns = 1;
-constexpr int kColumns = 56;
-constexpr int kWindow = 49;
+constexpr int kColumns = 120;
+constexpr int kWindow = 98;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 8;
 constexpr int kN = 16;
-constexpr int kImages = 1;  // of a run
+constexpr int kImages = 2;  // of a run
 constexpr int kImagePositions = 64;
+constexpr int kSplits = 2;
 constexpr int kTiles = 128;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 32;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 64;
+constexpr int kStepsOfSplit = 32;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 36;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 74;
-constexpr int kRunBytes = 4736;
-constexpr int kWeightBytes = 36864;
-constexpr int kInputBytes = 4736;
-constexpr int kStageBytes = 41600;
-constexpr int kStages = 4;
+constexpr int kUnits = 18;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 138;
+constexpr int kRunBytes = 4416;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 4416;
+constexpr int kWeightOffset = 5120;  // bytes from a stage's start
+constexpr int kTaps = 9;
+constexpr int kWeightRowBytes = 288;  // of an output channel
+constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
+constexpr int kStageBytes = 23552;
+constexpr int kStages = 6;
 
 // Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kCopySlots = 4;  // of all producer warps
+constexpr int kCopiesAhead = 2;
+constexpr int kCopySlots = 8;  // of all producer warps
 constexpr int kRawPitch = 49;  // elements of a channel's copy
 constexpr int kRawRunElements = 784;
 constexpr int kRawBytes = 3136;  // of a step
-constexpr int kRawFirstByte = 166400;
-constexpr int kLoadItemsOfPhase = 3;  // 32 pixels each
-constexpr int kLoadItems = 3;
+constexpr int kRawFirstByte = 141312;
+constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
+constexpr int kLoadItems = 5;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerRegisters = 240;
-constexpr int kConsumerRegisters = 96;
+constexpr int kProducerRegisters = 152;
+constexpr int kConsumerRegisters = 176;
 constexpr int kFullArrivals = 2;  // for a stage: the warp that converts pixels, and the thread that copies weights
 constexpr int kPairArrivals = 64;  // all lanes of two warps that add their sums
-constexpr int kStagingPitch = 56;
-constexpr int kStagingElements = 448;  // of a warp
+constexpr int kStagingPitch = 120;
+constexpr int kStagingElements = 960;  // of a warp
 constexpr int kStoreWidth = 1;  // outputs of a lane
-constexpr int kStagingFirstByte = 178944;
-constexpr int kBarriersFirstByte = 193280;
+constexpr int kStagingFirstByte = 166400;
+constexpr int kBarriersFirstByte = 197120;
+constexpr int kPartialSumStride = 401408;  // floats from a split to the next
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
@@ -286,14 +305,14 @@ static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + 
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
-    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
+static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
+static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 193408);
+static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 197312);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
@@ -301,15 +320,42 @@ static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 193408);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals       who arrives                              who waits
-//   full[kStages]           kFullArrivals  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1              consumers that have multiplied a step    the producer, for a free stage
-//   copied[kCopySlots]      1              TMA, by bytes                            a producer warp, to convert
-//   pairs[kWarpgroupWarps]  kPairArrivals  a pair of warps that has staged sums     the same pair, to add them
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           kFullArrivals    the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kWarpgroupWarps  consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]      1                TMA, by bytes                            a producer warp, to convert
+//   pairs[kWarpgroupWarps]  kPairArrivals    a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
 
+// Loads what this lane multiplies of a step's weights, which lie in shared memory as in w, and rounds it: of the output
+// channels `row` and `row` + 8, kLaneChannels neighbouring input channels with all their taps. Of a multiplication's
+// columns, two are this lane's, lane % 4 and the one four behind it.
+__device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const char* weights, int row, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float value[kLaneChannels * kTaps];
+#pragma unroll
+    for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
+      const char* piece = weights + (row + half * kHalfRows) * kWeightRowBytes +
+                          operand_word(lane) * (kLaneChannels * kTaps * 4) + i * 4;
+      const float2 some = *reinterpret_cast<const float2*>(piece);
+      value[i] = some.x, value[i + 1] = some.y;
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneChannels * kTaps; ++i) {
+      const int channel = i / kTaps, tap = i % kTaps;
+      a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
+    }
+  }
+}
+
+// Which channel lies at a place of the slices, so that weights and pixels meet.
+__device__ constexpr int channel_at(int place) {
+  const int chunk = place / kChunkChannels * kChunkChannels;
+  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
+}
 
 // A position is a place in a grid of output rows, kRowPadding columns longer than y's: there the window of taps
 // reaches into the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid
@@ -334,8 +380,8 @@ struct WarpSteps {
     advance(first);
   }
   __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
+    step = number % kSplits * kStepsOfSplit;
+    end_step = step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps;
   }
   __device__ __forceinline__ void advance(int steps) {
     step += steps;
@@ -352,7 +398,7 @@ struct WarpSteps {
 // Copies the pixels of a step, whole planes, as [run][image][channel][element].
 __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
-  const Tile tile(at.number);
+  const Tile tile(at.number / kSplits);
   const int step = at.step;
   const int c_first = step * kChunkChannels;
   const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
@@ -370,7 +416,7 @@ __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const
 // Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
 __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
                                             char* run) {
-#pragma unroll 4
+#pragma unroll 1
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
     const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
@@ -386,7 +432,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
     Element value[kChunkChannels];
 #pragma unroll
     for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+      value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
       const Element* const channel = value + slice * kOperandChannels;
@@ -398,7 +444,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
 jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restrict__ x,
-    const uint4* __restrict__ packed_w, Element* __restrict__ y) {
+    const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -408,11 +454,12 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
+  let_next_kernel_start();
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kFullArrivals);
-      barrier_init(empty + i, 1);
+      barrier_init(empty + i, kWarpgroupWarps);
     }
     for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kPairArrivals);
     barrier_init_visible();
@@ -445,25 +492,22 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
   if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
     // copies those of its next steps as they lie in x.
-    grow_registers_to<kProducerRegisters>();
+    shrink_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     WarpSteps ahead(warp + kCopySlots), now(warp);
-    if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
-      const Tile tile(now.number);
+      const Tile tile(now.number / kSplits);
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step * kChunkChannels;
       char* input = stages + stage * kStageBytes;
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
       barrier_wait(empty + stage, parity ^ 1);
       if (lane == 0) {
         barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
+        tensor_copy_2d_to_shared(input + kWeightOffset, &w_map, step * (kChunkChannels * kTaps),
+                                 tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
       }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
@@ -479,11 +523,12 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
+    unsigned a[kUnits / 2][4];
     // The warpgroups take steps in turn, and with them stages, of which there is an even number.
     int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
     if (consumer == 1) next_stage();
@@ -495,38 +540,31 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
     };
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const int own_first = first_turn;
+      const Tile tile(number / kSplits);
+      const int first_step = number % kSplits * kStepsOfSplit;
+      const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;
+      const int own_first = first_step + first_turn;
       int previous_stage = 0;
 #pragma unroll 1
-      for (int step = own_first; step < kSteps; step += kConsumers) {
+      for (int step = own_first; step < end_step; step += kConsumers) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
-        const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights =
-            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
+        multiply_wait<0>();  // of those that are overwritten now
+        load_weights(a, input + kWeightOffset, k_consumer + warp_first_row(warp) + lane_row(lane), lane);
+        __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != own_first);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 148, 1);  // r0s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 149, 1);  // r0s1 c8..15
-        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 150, 1);  // r0s2 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 8, 1);  // r1s0 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 156, 1);  // r1s0 c8..15
-        multiply(sum, weights + 16 * kBlockK, pixels + 9, 1);  // r1s1 c0..7
-        multiply(sum, weights + 18 * kBlockK, pixels + 157, 1);  // r1s1 c8..15
-        multiply(sum, weights + 20 * kBlockK, pixels + 10, 1);  // r1s2 c0..7
-        multiply(sum, weights + 22 * kBlockK, pixels + 158, 1);  // r1s2 c8..15
-        multiply(sum, weights + 24 * kBlockK, pixels + 16, 1);  // r2s0 c0..7
-        multiply(sum, weights + 26 * kBlockK, pixels + 164, 1);  // r2s0 c8..15
-        multiply(sum, weights + 28 * kBlockK, pixels + 17, 1);  // r2s1 c0..7
-        multiply(sum, weights + 30 * kBlockK, pixels + 165, 1);  // r2s1 c8..15
-        multiply(sum, weights + 32 * kBlockK, pixels + 18, 1);  // r2s2 c0..7
-        multiply(sum, weights + 34 * kBlockK, pixels + 166, 1);  // r2s2 c8..15
+        multiply(sum, a[0], pixels + 0, step != own_first);  // r0s0, 1 of 1
+        multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
+        multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
+        multiply(sum, a[3], pixels + 8, 1);  // r1s0, 1 of 1
+        multiply(sum, a[4], pixels + 9, 1);  // r1s1, 1 of 1
+        multiply(sum, a[5], pixels + 10, 1);  // r1s2, 1 of 1
+        multiply(sum, a[6], pixels + 16, 1);  // r2s0, 1 of 1
+        multiply(sum, a[7], pixels + 17, 1);  // r2s1, 1 of 1
+        multiply(sum, a[8], pixels + 18, 1);  // r2s2, 1 of 1
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -538,7 +576,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
       multiply_wait<0>();
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
-      first_turn = (first_turn + kSteps) % 2;
+      first_turn = (first_turn + end_step - first_step) % 2;
       // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
       // through the memory where its outputs are staged afterwards.
       float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
@@ -590,11 +628,12 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
 #pragma unroll 1
           for (int output = lane * kStoreWidth; output < kPlane; output += 32 * kStoreWidth) {
             const Staged* source = staged + (image * kImagePositions + output + output / kQ * kRowPadding);
-            auto* const y_lane = y + (plane_first * static_cast<long long>(kPlane) + output);
+            auto* const y_lane = partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride) +
+                (plane_first * static_cast<long long>(kPlane) + output);
 #pragma unroll
             for (int k = 0; k < kHalfRows; ++k) {
               float value = *(source + k * kStagingPitch);
-              y_lane[k * kPlane] = from_float(value);
+              y_lane[k * kPlane] = value;
             }
           }
         }
@@ -603,88 +642,26 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
   }
 }
 
-namespace pack_weights {
+namespace reduce {
 
-// Packed weights: [tile of k][step][unit][k of the tile], rows of 16 bytes
-constexpr int kR = 3;
-constexpr int kS = 3;
-constexpr int kChannels = 512;  // of a group
-constexpr int kGroupK = 512;
-constexpr int kBlockK = 64;  // of a tile
-constexpr int kTilesK = 8;
-constexpr int kSlices = 4;
-constexpr int kSteps = 32;
-constexpr int kUnits = 36;  // of a step
-constexpr int kPackedSlices = 128;  // in all
-
-// A block packs kPackSlices slices of kPackK output channels, of each a piece of w
+// Outputs, and the partial sums of each
 constexpr int kThreads = 256;
-constexpr int kPackK = 32;
-constexpr int kPackSlices = 2;
-constexpr int kPackBlocksOfK = 64;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 72;
-constexpr int kPackBatch = 9;  // words of a thread in flight
-constexpr int kPiecePitch = 73;  // elements, an odd number of banks
-constexpr int kRowsOfSlice = 9;  // of an output channel
+constexpr int kOutputs = 401408;
+constexpr int kSplits = 2;
+constexpr int kPartialSumStride = 401408;  // floats from a split to the next
 
 
-// Shared memory, by first element:
-//   0  kPackK pieces of w, kPiecePitch from one to the next
-
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
+// Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1_pack_weights(const Element* __restrict__ w,
-    uint4* __restrict__ packed_w) {
-  extern __shared__ __align__(1024) char shared[];
-  let_next_kernel_start();
-  Element* const pieces = reinterpret_cast<Element*>(shared);
-  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
-  const int c_first = first_slice * kOperandChannels;
-
-  const Element* filter =
-      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
-#pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kThreads) {
-    Element value[kPackBatch];
+jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1_reduce(const float* partial_sums, Element* __restrict__ y) {
+  const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
+  if (output >= kOutputs) return;
+  wait_for_previous_kernel();
+  float value = 0.0f;
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kThreads) / kPieceWords;
-      const int place = (first + i * kThreads - k * kPieceWords) * kWordElements;
-      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
-      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
-    }
-#pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kThreads) / kPieceWords;
-      const int place = (first + i * kThreads - k * kPieceWords) * kWordElements;
-      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
-    }
-  }
-  __syncthreads();
-
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
-  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-       item += kThreads / kPackK) {
-    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
-    Element channel[kOperandChannels];
-#pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
-    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
-  }
+  for (int split = 0; split < kSplits; ++split)
+    value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
+  y[output] = from_float(value);
 }
 
-}  // namespace pack_weights
+}  // namespace reduce

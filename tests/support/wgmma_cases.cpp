@@ -25,7 +25,7 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
   return (plan.convolution().launch.blocks / set + 2) / 3 * set;
 }
 
-/// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
+/// Images of a run (several count as two), filter rows of a step, copies ahead and which boxes they are, who stores,
 /// what is packed before, whether pixels come in im2col mode or as boxes of planes, and, of floats alone, which lists
 /// enough as it is, how wide rows of such pixels are, how warpgroups share and how many filter columns are folded: what
 /// a wgmma kernel's text depends on. Of wgmma_rows, whether weights stay and how many filter columns are folded. Of
@@ -50,7 +50,9 @@ Form form_of(const codegen::ConvPlan& plan) {
           storing,
           im2col,
           tiling->packs_weights() ? 1 : 0,
-          geometry.pixels().copies_boxes() ? 1 : 0,
+          geometry.pixels().copies_periods() ? 2
+          : geometry.pixels().copies_boxes() ? 1
+                                             : 0,
           floats ? static_cast<int>(tiling->schedule) : 0,
           floats ? tiling->tile.folded_columns : 1};
 }

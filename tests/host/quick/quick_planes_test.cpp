@@ -92,6 +92,39 @@ TEST(Quick, WgmmaAlignedPlanes) {
       });
 }
 
+// Planes of floats that start at two or four places of 16 bytes, with filters and gradients of any kind.
+TEST(Quick, WgmmaPeriodsOfPlanes) {
+  const auto copied = [](std::function<bool(const WgmmaTiling&)> wanted) {
+    return wgmma([wanted = std::move(wanted)](const WgmmaTiling& tiling) {
+      return tiling.converts_pixels() && tiling.tile.images == 0 && wanted(tiling);
+    });
+  };
+  const auto whole = [](const WgmmaTiling& t) { return t.split_k == 1 && t.runs() == 1; };
+  const Wanted one_run = copied(whole);
+  const Wanted two_runs = copied([](const WgmmaTiling& t) { return t.runs() == 2; });
+  const Wanted ahead = copied([&](const WgmmaTiling& t) { return whole(t) && t.producer.copies_ahead == 2; });
+  const Wanted all_rows = copied([&](const WgmmaTiling& t) { return whole(t) && t.pipeline.filter_rows == 3; });
+  const Wanted registers = copied([](const WgmmaTiling& t) { return t.weights == WgmmaTiling::Weights::unpacked; });
+  const Wanted sliced = copied([](const WgmmaTiling& t) { return t.schedule == Schedule::sliced_k; });
+  run("wgmma, periods of planes",
+      {
+          {"two places", "input=2,40,9,26 weight=72,40,1,1 bias math=tf32", 2, one_run},
+          {"four places, two runs", "input=2,36,15,21 weight=40,36,1,1 bias activation=relu math=tf32", 2, two_runs},
+          {"a row each step", "input=2,20,11,13 weight=72,20,3,3 padding=1 math=tf32", 2, ahead},
+          {"all rows each step", "input=2,20,11,13 weight=72,20,3,3 padding=1 bias math=tf32", 2, all_rows},
+          {"strides and dilations", "input=2,24,17,19 weight=72,24,3,3 stride=2,3 dilation=3,2 padding=2 math=tf32", 2,
+           one_run},
+          {"one long row", "input=1,32,1,1003 weight=64,32,1,5 padding=0,2 math=tf32", 2, one_run},
+          {"groups", "input=2,96,9,11 weight=144,48,1,3 groups=2 padding=0,1 math=tf32", 2, one_run},
+          {"weights in registers", "input=2,64,9,11 weight=72,64,1,1 bias math=tf32", 2, registers},
+          {"steps in turn", "input=2,128,9,11 weight=72,128,1,1 math=tf32", 2, sliced},
+          {"pairs of TF32 numbers", "input=2,64,9,11 weight=72,64,1,1 bias", 2, one_run},
+          {"dx", "input=2,72,10,13 weight=40,72,3,3 padding=1 math=tf32 operation=data_gradient", 2, one_run},
+          {"dx of a stride", "input=2,72,21,19 weight=40,72,3,3 stride=2 padding=1 math=tf32 operation=data_gradient",
+           2, one_run},
+      });
+}
+
 TEST(Quick, WgmmaStoresPlanes) {
   const auto stored = [](std::function<bool(const WgmmaTiling&)> wanted) {
     return wgmma([wanted = std::move(wanted)](const WgmmaGeometry& geometry) {

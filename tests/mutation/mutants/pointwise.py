@@ -3,6 +3,7 @@ from mutants.mutant import File
 
 limits = File("codegen/wgmma/limits.cpp", "planes_limits")
 emit_load = File("codegen/wgmma/emit_load.cpp", "planes_emit_load")
+emit_copy = File("codegen/wgmma/emit_copy.cpp", "planes_emit_load")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "planes_emit_multiply")
 load_channels = File("host/models/load_channels.h", "planes_load_channels")
 pixels = File("codegen/wgmma/pixels.cpp", "aligned_planes_pixels")
@@ -27,7 +28,7 @@ MUTANTS = [
     limits("channels_of_next_group",
              "if (problem.c % geometry.chunk_channels() != 0 && problem.groups > 1) return false;\n", "",
              "channels of the next group are multiplied"),
-    emit_load("images_start_at_the_first", '"part * kPartPixels % kPlane"', '"0"',
+    emit_copy("images_start_at_the_first", '"part * kPartPixels % kPlane"', '"0"',
               "later parts of an image are its first again"),
     emit_multiply("part_of_channels", "kPartBytes, kCoreRows", "kCoreRows * kSwizzleBytes, kCoreRows",
                   "pixels behind the first 64 are those of other channels"),
@@ -39,7 +40,7 @@ MUTANTS = [
     pixels("no_vector_behind", "tiling.tile.columns + vector;", "tiling.tile.columns;",
            "the last vector of a channel is that of the next"),
     copy_periods("of_the_first_channels", "c_first / kPeriod,", "0,", "every step multiplies the first channels"),
-    copy_periods("all_from_the_first", "start * kPlane / kVectorElements", "0 * kPlane / kVectorElements",
+    copy_periods("all_from_the_first", "start * (kH * kW) / kVectorElements", "0 * (kH * kW) / kVectorElements",
                  "all channels have the pixels of a few"),
     load_aligned("not_shifted", "start * kPlane % kVectorElements)", "0)", "pixels of other places are multiplied"),
     align_planes("not_swizzled", "(vector ^ channel) % kRowVectors", "vector % kRowVectors",

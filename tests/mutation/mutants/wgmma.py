@@ -11,6 +11,8 @@ transpose_tiling = File("codegen/transpose_input/tiling.cpp", "transpose_tiling"
 arguments = File("codegen/wgmma/arguments.cpp", "wgmma_arguments")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "emit_wgmma_multiply")
 emit_load = File("codegen/wgmma/emit_load.cpp", "emit_wgmma_load")
+emit_copy = File("codegen/wgmma/emit_copy.cpp", "emit_wgmma_load")
+channel_copy = File("templates/wgmma/channel_copy.cu.in", "wgmma_channel_copy")
 load_weights_emit = File("codegen/wgmma/emit_load_weights.cpp", "emit_wgmma_load_weights")
 copy_raw_weights = File("templates/wgmma/copy_raw_weights.cu.in", "emit_wgmma_load_weights")
 unpacked_weights = File("templates/wgmma/unpacked_weights.cu.in", "wgmma_unpacked_weights")
@@ -166,9 +168,9 @@ MUTANTS = [
          "strides of rows and columns are exchanged"),
     emit_load("im2col_waits_for_nothing", '"if (threadIdx.x != 0) return;"', '"if (lane != 0 || warp > 1) return;"',
               "a thread that nobody waits for may miss a phase, and its block hang"),
-    emit_load("im2col_starts_behind", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && images ? fmt",
+    emit_copy("im2col_starts_behind", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && images ? fmt",
               "a run without outputs is an illegal instruction"),
-    emit_load("im2col_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
+    emit_copy("im2col_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
     # Pixels that a kernel before transposes, which TMA copies in im2col mode.
     load_weights_emit("transposed_not_awaited",
@@ -277,8 +279,21 @@ MUTANTS = [
     copy_boxes("expects_one_channel_less", "kChunkChannels * kRawPitch *", "(kChunkChannels - 1) * kRawPitch *",
                "pixels are read before they are there, or waited for forever"),
     copy_boxes("every_lane_asks", "  if (lane != 0) return;\n", "", "barriers are told of more than they expect"),
-    emit_load("row_of_padding", "({}) / kQ - kPadTop / kStrideH", "({}) / kQ", "padded images are moved by rows"),
+    emit_copy("row_of_padding", "({}) / kQ - kPadTop / kStrideH", "({}) / kQ", "padded images are moved by rows"),
     emit_load("row_of_plane", '"(row - row_first) * kW + w"', '"row * kW + w"', "pixels are read behind their rows"),
+    # Boxes of planes that start at the same place.
+    channel_copy("from_the_vector", " + start * (kH * kW) % kVectorElements", "",
+                 "pixels are those of the channel before, and all moved"),
+    channel_copy("box_of_the_first", "start * kBoxElements + ", "", "every channel of a period is its first"),
+    channel_copy("first_of_a_box", " + channel / kPeriod * kRawPitch", "", "every period has the channels of the first"),
+    emit_copy("periods_from_the_first_pixel", 'fmt::format("first_element({}, {}) + ", text.run_first, text.filter_row)',
+              '""', "runs behind the first have its pixels"),
+    pixels("no_pixels_of_the_plane_before", "round_up(std::min(elements + vector - 1, plane) + before, vector)",
+           "round_up(std::min(elements + vector - 1, plane), vector)", "the last pixels of a run are those of another channel"),
+    pixels("period_of_other_channels", "(maps && problem.c % period == 0 &&", "(maps &&",
+           "images are no whole 16 bytes apart, which no tensor map has"),
+    arguments("floats_not_rounded", "problem.input.type == DataType::f32 && !geometry.tiling().splits_operands()};", "false};",
+              "floats are cut to TF32 instead of being rounded"),
     first_element("not_a_vector", "begin / kVectorElements * kVectorElements", "begin",
                   "boxes start inside a vector of 16 bytes: reads of pairs are misaligned"),
     first_element("before_the_plane", "begin < 0 ? 0 : ", "",

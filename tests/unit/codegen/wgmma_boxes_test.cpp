@@ -234,6 +234,10 @@ TEST(WgmmaBoxes, AreAtMost256Elements) {
   const std::string plane = "input=2,32,1,1000 weight=32,32,1,1", rows = "input=2,32,600,256 weight=32,32,1,1 stride=2";
   EXPECT_TRUE(boxes(240, plane));
   EXPECT_FALSE(boxes(256, plane));
+  // Up to three elements of the plane before come, too.
+  EXPECT_TRUE(boxes(248, "input=2,32,1,1001 weight=32,32,1,1"));
+  EXPECT_FALSE(boxes(256, "input=2,32,1,1001 weight=32,32,1,1"));
+  EXPECT_FALSE(boxes(240, "input=2,34,1,1001 weight=32,34,1,1")) << "channels of one place would have two";
   EXPECT_TRUE(boxes(256, rows));
   EXPECT_FALSE(boxes(256, "input=2,32,600,260 weight=32,32,1,1 stride=2"));
   EXPECT_FALSE(boxes(64, rows, Pixels::loaded));
@@ -250,7 +254,8 @@ RC_GTEST_PROP(WgmmaBoxesProperty, FirstAreAskedForBeforeTheBlockIsReady, ()) {
     if (!one.tiling.copies_pixels()) continue;
     const std::size_t init = text.find("barrier_init(copied + slot, ", kernel);
     RC_ASSERT(init < text.find("barrier_init_visible();", init) && text.find("barrier_init_visible();", init) < ask);
-    const std::string arrivals = one.tiling.tile.images > 0 || one.tiling.aligns_pixels() ? "1);" : "kRuns);";
+    const WgmmaGeometry geometry(one.plan.convolution().problem, one.tiling);
+    const std::string arrivals = one.tiling.tile.images > 0 || geometry.pixels().copies_periods() ? "1);" : "kRuns);";
     RC_ASSERT(text.compare(init + 28, arrivals.size(), arrivals) == 0);
   }
 }

@@ -151,8 +151,8 @@ TEST(WgmmaPacking, PackingFollowsTheFilter) {
     return Block{};
   };
   EXPECT_EQ(block_of("input=16,64,56,56 weight=64,64,3,3 math=tf32"), (Block{32, 1}));
-  EXPECT_EQ(block_of("input=16,512,14,14 weight=512,512,3,3 math=tf32"), (Block{32, 2}));
-  EXPECT_EQ(block_of("input=16,1024,14,14 weight=2048,1024,1,1 math=tf32"), (Block{32, 16}));
+  EXPECT_EQ(block_of("input=16,512,14,14 weight=512,512,3,3 math=tf32"), (Block{32, 1}));
+  EXPECT_EQ(block_of("input=16,1024,14,14 weight=2048,1024,1,1 math=tf32"), (Block{32, 8}));
   EXPECT_EQ(block_of("input=16,64,56,56 weight=64,64,1,1 math=tf32"), (Block{32, 4}));
   EXPECT_EQ(block_of("input=1,20,99,99 weight=20,20,31,31 dtype=f16"), (Block{2, 1}));
 }

@@ -205,7 +205,7 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
   for (const char* text :
        {"input=32,8,33,254 weight=64,8,3,3 padding=0,0,1,1 math=tf32 input_layout=nhwc output_layout=nhwc",
         "input=32,8,41,380 weight=64,8,3,3 padding=1 stride=2 dtype=f16 input_layout=nhwc output_layout=nhwc",
-        "input=32,8,33,254 weight=64,8,1,3 padding=0,0,1,1 math=tf32 output_layout=nhwc",
+        "input=32,9,33,254 weight=64,9,1,3 padding=0,0,1,1 math=tf32 output_layout=nhwc",
         "input=32,8,41,99 weight=64,8,1,1 math=tf32 input_layout=nhwc output_layout=nhwc",
         "input=32,8,33,191 weight=64,8,3,3 padding=1 stride=2 math=tf32 input_layout=nhwc output_layout=nhwc",
         "input=16,16,41,510 weight=192,16,3,3 stride=2 dtype=f16 output_layout=nhwc",

@@ -139,12 +139,12 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
   const bool anywhere = !geometry.loads_pairs() && WgmmaPixels::plane_period(problem_) > 1;
-  const std::int64_t cold_bytes =
-      cold ? pixel_bytes * (anywhere ? costs_.loads.cold_anywhere_percent : costs_.loads.cold_percent) / 100 : 0;
-  const std::int64_t bytes = pixel_bytes + cold_bytes + weight_bytes;
+  const std::int64_t percent =
+      anywhere ? costs_.loads.cold_anywhere_percent * 4 / problem_.input.element_bytes() : costs_.loads.cold_percent;
+  const std::int64_t bytes = pixel_bytes + (cold ? pixel_bytes * percent / 100 : 0) + weight_bytes;
   if (tiling.stores_pixels) {
-    const std::int64_t percent = geometry.loads_vectors() ? costs_.phases.vector_load_percent : 100;
-    return std::max(warp / teams * percent / 100, bytes / costs_.phases.l2_bytes_per_cycle);
+    const std::int64_t vectors = geometry.loads_vectors() ? costs_.phases.vector_load_percent : 100;
+    return std::max(warp / teams * vectors / 100, bytes / costs_.phases.l2_bytes_per_cycle);
   }
   return std::max(warp / teams, bytes / costs_.loads.l2_bytes_per_cycle);
 }

@@ -4,7 +4,8 @@
     python bench/networks/table.py docs/performance/h200-pytorch-networks.json
 
 A row is a network in one mode and precision. The first table has milliseconds of a step in a CUDA graph, without the
-host; `auto compiled` is in the memory format that was measured. Its ratios are of PyTorch's fastest over the fastest of
+host; `compiled` is by torch.compile in the mode that was measured, and `auto compiled` in that memory format. Columns of
+what was not measured are left out. Its ratios are of PyTorch's fastest over the fastest of
 the policy `auto`, and of eager over `jitconv`, which compute the same tensors. The second table has what a step costs
 as Python launches it, the first step with and without a cache on disk, memory, and how far losses are apart.
 """
@@ -28,9 +29,9 @@ NAMES = {
 }
 PYTORCH = ("eager", "channels_last", "compiled")
 ALWAYS = ("jitconv", "jitconv_channels_last", "jitconv_fused")
+OWN_GRAPHS = ("reduce_overhead", "max_autotune")
 AUTO = ("auto", "auto_channels_last", "auto_compiled")
-TITLES = ("eager", "channels_last", "compiled", "jitconv", "jitconv channels_last", "jitconv fused", "auto",
-          "auto channels_last", "auto compiled", "PyTorch / auto", "eager / jitconv")  # fmt: skip
+RATIOS = ("PyTorch / auto", "eager / jitconv")
 LAUNCHED = ("launched, ms: eager", "compiled", "jitconv", "auto", "first step, s: eager", "jitconv", "auto",
             "from disk, s: compiled", "jitconv", "auto", "peak MiB: eager", "jitconv", "loss")  # fmt: skip
 
@@ -43,14 +44,20 @@ def cases(rows: list[Row]) -> dict[Case, dict[str, Row]]:
     found: dict[Case, dict[str, Row]] = {}
     for row in rows:
         variant = row["variant"].replace("channels_last_compiled", "compiled")
+        variant = "compiled" if variant in OWN_GRAPHS else variant
         found.setdefault((row["network"], row["mode"], row["precision"]), {})[variant] = row
     names = list(NAMES)
     return dict(sorted(found.items(), key=lambda item: (names.index(item[0][0]), item[0][1], item[0][2] != "tf32")))
 
 
+def step_ms(row: Row) -> float:
+    """Return the time of a step in a CUDA graph, its own one or that of the comparison."""
+    return row["graph_ms"] or row["ms"]  # type: ignore[no-any-return]
+
+
 def fastest(variants: dict[str, Row], of: tuple[str, ...]) -> float:
-    """Return the shortest time in a CUDA graph of some variants."""
-    return min(variants[name]["graph_ms"] for name in of if name in variants)
+    """Return the shortest time in a CUDA graph of some variants; NaN if none was measured."""
+    return min((step_ms(variants[name]) for name in of if name in variants), default=math.nan)
 
 
 def first_cells(case: Case) -> list[str]:
@@ -59,19 +66,19 @@ def first_cells(case: Case) -> list[str]:
     return [NAMES[network], mode, "TF32" if precision == "tf32" else precision]
 
 
-def line(case: Case, variants: dict[str, Row]) -> str:
+def line(case: Case, variants: dict[str, Row], columns: tuple[str, ...]) -> str:
     """Return the line of a case in the first table."""
     best = fastest(variants, tuple(variants))
-    times = [variants[name]["graph_ms"] if name in variants else None for name in PYTORCH + ALWAYS + AUTO]
+    times = [step_ms(variants[name]) if name in variants else None for name in columns]
     cells = ["-" if time is None else f"**{time:.2f}**" if time == best else f"{time:.2f}" for time in times]
-    return "| " + " | ".join([*first_cells(case), *cells, *(f"{ratio:.2f}" for ratio in ratios(variants))]) + " |"
+    return "| " + " | ".join([*first_cells(case), *cells, *("-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in ratios(variants))]) + " |"
 
 
 def ratios(variants: dict[str, Row]) -> tuple[float, float]:
     """Return PyTorch's fastest over the fastest with `auto`, and eager over `jitconv`."""
     return (
         fastest(variants, PYTORCH) / fastest(variants, AUTO),
-        variants["eager"]["graph_ms"] / variants["jitconv"]["graph_ms"],
+        step_ms(variants["eager"]) / step_ms(variants["jitconv"]),
     )
 
 
@@ -101,10 +108,12 @@ def main() -> int:
     """Print the tables, and means of the ratios."""
     rows = [row for path in sys.argv[1:] for row in json.loads(pathlib.Path(path).read_text())["results"]]
     found = cases(rows)
-    print_header(TITLES)
+    columns = tuple(name for name in PYTORCH + ALWAYS + AUTO if any(name in variants for variants in found.values()))
+    print_header(tuple(name.replace("jitconv_", "jitconv ").replace("auto_", "auto ") for name in columns) + RATIOS)
     for case, variants in found.items():
-        print(line(case, variants))
-    for name, values in zip(TITLES[-2:], zip(*map(ratios, found.values()), strict=True), strict=True):
+        print(line(case, variants, columns))
+    for name, values in zip(RATIOS, zip(*map(ratios, found.values()), strict=True), strict=True):
+        values = [value for value in values if not math.isnan(value)]
         mean = math.exp(sum(map(math.log, values)) / len(values))
         print(f"\n{name}: {sum(v >= 1 for v in values)} of {len(values)} at 1 or above, mean {mean:.2f}, lowest {min(values):.2f}")
     print()

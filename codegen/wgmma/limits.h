@@ -24,7 +24,8 @@ bool can_use_planes(const WgmmaGeometry& geometry);
 /// groups whose channels are whole periods (WgmmaPixels::plane_period()), in runs that start at whole vectors.
 bool can_align_planes(const WgmmaGeometry& geometry);
 
-/// Whether TMA can bring a step's pixels as they lie in x: what it copies are whole vectors of 16 bytes.
+/// Whether TMA can bring a step's pixels as they lie in x, for threads to convert: what it copies are whole vectors of
+/// 16 bytes, or planes of floats of groups whose channels are whole periods.
 bool can_copy_pixels(const WgmmaGeometry& geometry);
 
 /// Groups to join so that their output channels, of a pixel, fill the 64 rows of a multiplication: 1 for none. The same

@@ -138,14 +138,14 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
                                    problem_.input.element_bytes();
   // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
-  const bool anywhere = !geometry.loads_pairs() && WgmmaPixels::plane_period(problem_) > 1;
+  const bool anywhere =
+      problem_.input.layout() == Layout::nchw && !geometry.loads_pairs() && WgmmaPixels::plane_period(problem_) > 1;
   const std::int64_t percent =
       anywhere ? costs_.loads.cold_anywhere_percent * 4 / problem_.input.element_bytes() : costs_.loads.cold_percent;
   const std::int64_t bytes = pixel_bytes + (cold ? pixel_bytes * percent / 100 : 0) + weight_bytes;
-  if (tiling.stores_pixels) {
-    const std::int64_t vectors = geometry.loads_vectors() ? costs_.phases.vector_load_percent : 100;
-    return std::max(warp / teams * vectors / 100, bytes / costs_.phases.l2_bytes_per_cycle);
-  }
+  if (tiling.stores_pixels)
+    return std::max(warp / teams * (geometry.loads_vectors() ? costs_.phases.vector_load_percent : 100) / 100,
+                    bytes / costs_.phases.l2_bytes_per_cycle);
   return std::max(warp / teams, bytes / costs_.loads.l2_bytes_per_cycle);
 }
 

@@ -11,6 +11,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
+#include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/memory.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -241,6 +242,30 @@ TEST(WgmmaBoxes, AreAtMost256Elements) {
   EXPECT_TRUE(boxes(256, rows));
   EXPECT_FALSE(boxes(256, "input=2,32,600,260 weight=32,32,1,1 stride=2"));
   EXPECT_FALSE(boxes(64, rows, Pixels::loaded));
+}
+
+// Channels whose planes start at the same place of a vector are one box, and its floats come rounded.
+TEST(WgmmaBoxes, OfPeriodsHoldWhatIsBeforeTheirPlanes) {
+  WgmmaTiling t;
+  t.tile.columns = 240, t.tile.window = 232, t.producer.pixels = WgmmaTiling::Pixels::converted;
+  const Problem problem = lower(parse_spec("input=2,32,1,1001 weight=32,32,1,1 math=tf32"));
+  const WgmmaGeometry g(problem, t);
+  EXPECT_TRUE(g.pixels().copies_periods());
+  EXPECT_EQ(g.pixels().raw_pitch(), 248) << "a run may start three elements behind a vector, and its plane as many";
+  EXPECT_GE(g.pixels().raw_run_elements(), 248 * g.chunk_channels());
+  int maps = 0;
+  for (const Argument& argument : wgmma_arguments(g)) {
+    if (argument.tensor != Tensor::x) continue;
+    ++maps;
+    const TensorMapShape& map = argument.map;
+    EXPECT_EQ(map.rank, 3);
+    EXPECT_EQ(map.extents[0], 4 * 1001);
+    EXPECT_EQ(map.extents[1], 8);
+    EXPECT_EQ(map.box[0], 248);
+    EXPECT_EQ(map.box[1], g.chunk_channels() / 4);
+    EXPECT_TRUE(map.rounds_to_tf32);
+  }
+  EXPECT_EQ(maps, 1);
 }
 
 // A warp asks for the first steps before the block is ready, into the slots that it takes them from.

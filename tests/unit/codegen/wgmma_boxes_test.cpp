@@ -12,6 +12,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/limits.h"
 #include "codegen/wgmma/memory.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -266,6 +267,20 @@ TEST(WgmmaBoxes, OfPeriodsHoldWhatIsBeforeTheirPlanes) {
     EXPECT_TRUE(map.rounds_to_tf32);
   }
   EXPECT_EQ(maps, 1);
+}
+
+// Aligned planes: windows start at vectors, and images, as groups, are whole periods of channels.
+TEST(WgmmaBoxes, OfAlignedPlanesStartAtVectors) {
+  const auto can = [](int window, const std::string& text) {
+    WgmmaTiling t;
+    t.tile.columns = 128, t.tile.window = window;
+    const Problem problem = lower(parse_spec(text + " dtype=bf16"));
+    return can_align_planes(WgmmaGeometry(problem, t));
+  };
+  EXPECT_TRUE(can(120, "input=2,72,18,22 weight=72,72,1,1"));
+  EXPECT_FALSE(can(124, "input=2,72,18,22 weight=72,72,1,1"));
+  EXPECT_FALSE(can(120, "input=2,71,18,22 weight=72,71,1,1"));
+  EXPECT_FALSE(can(120, "input=2,72,18,24 weight=72,72,1,1")) << "planes are whole vectors";
 }
 
 // A warp asks for the first steps before the block is ready, into the slots that it takes them from.

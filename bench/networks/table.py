@@ -4,10 +4,10 @@
     python bench/networks/table.py docs/performance/h200-pytorch-networks.json
 
 A row is a network in one mode and precision. The first table has milliseconds of a step in a CUDA graph, without the
-host; `compiled` is by torch.compile in the mode that was measured, and `auto compiled` in that memory format. Columns of
-what was not measured are left out. Its ratios are of PyTorch's fastest over the fastest of
-the policy `auto`, and of eager over `jitconv`, which compute the same tensors. The second table has what a step costs
-as Python launches it, the first step with and without a cache on disk, memory, and how far losses are apart.
+host; `compiled` is by torch.compile in the mode that was measured, and `auto compiled` in that memory format. What was
+not measured has no column. Ratios are of PyTorch's fastest over the fastest of the policy `auto`, and of eager over
+`jitconv`, which compute the same tensors. The second table has what a step costs as Python launches it, the first step
+with and without a cache on disk, memory, and how far losses are apart.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def line(case: Case, variants: dict[str, Row], columns: tuple[str, ...]) -> str:
     best = fastest(variants, tuple(variants))
     times = [step_ms(variants[name]) if name in variants else None for name in columns]
     cells = ["-" if time is None else f"**{time:.2f}**" if time == best else f"{time:.2f}" for time in times]
-    return "| " + " | ".join([*first_cells(case), *cells, *("-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in ratios(variants))]) + " |"
+    cells += ["-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in ratios(variants)]
+    return "| " + " | ".join([*first_cells(case), *cells]) + " |"
 
 
 def ratios(variants: dict[str, Row]) -> tuple[float, float]:
@@ -115,7 +116,8 @@ def main() -> int:
     for name, values in zip(RATIOS, zip(*map(ratios, found.values()), strict=True), strict=True):
         values = [value for value in values if not math.isnan(value)]
         mean = math.exp(sum(map(math.log, values)) / len(values))
-        print(f"\n{name}: {sum(v >= 1 for v in values)} of {len(values)} at 1 or above, mean {mean:.2f}, lowest {min(values):.2f}")
+        ahead = sum(value >= 1 for value in values)
+        print(f"\n{name}: {ahead} of {len(values)} at 1 or above, mean {mean:.2f}, lowest {min(values):.2f}")
     print()
     print_header(LAUNCHED)
     for case, variants in found.items():

@@ -77,6 +77,11 @@ std::int64_t WgmmaPixels::plane_period(const Problem& problem) {
   return vector / std::gcd(vector, problem.input_plane());
 }
 
+void WgmmaPixels::lay_out_boxes(std::int64_t boxes, std::int64_t elements, std::int64_t element_bytes) {
+  box_elements_ = round_up(elements, kBoxAlignment / element_bytes);
+  raw_run_elements_ = boxes * box_elements_;
+}
+
 void WgmmaPixels::work_out_planes(const PixelGrid& grid, const WgmmaTiling& tiling) {
   const std::int64_t element = grid.problem().input.element_bytes();
   copies_boxes_ = copies_periods_ = true;
@@ -85,8 +90,7 @@ void WgmmaPixels::work_out_planes(const PixelGrid& grid, const WgmmaTiling& tili
   raw_pitch_ = tiling.tile.images > 1 ? round_up(grid.problem().input_plane() + vector - vector / period, vector)
                                       : tiling.tile.columns + vector;
   const std::int64_t rows = std::max(tiling.tile.images, 1) * tiling.pipeline.slices * grid.slice_channels() / period;
-  box_elements_ = round_up(rows * raw_pitch_, kBoxAlignment / element);
-  raw_run_elements_ = period * box_elements_;
+  lay_out_boxes(period, rows * raw_pitch_, element);
   raw_bytes_ = tiling.runs() * raw_run_elements_ * element;
 }
 
@@ -118,11 +122,7 @@ void WgmmaPixels::work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& 
     raw_pitch_ = round_up(std::min(elements + vector - 1, plane) + before, vector);
   const int chunk_channels = tiling.pipeline.slices * grid.slice_channels();
   raw_run_elements_ = std::max(tiling.tile.images, 1) * chunk_channels * raw_pitch_;
-  if (copies_boxes_) {
-    const std::int64_t boxes = copies_periods_ ? period : 1;
-    box_elements_ = round_up(raw_run_elements_ / boxes, kBoxAlignment / element);
-    raw_run_elements_ = boxes * box_elements_;
-  }
+  if (copies_boxes_) lay_out_boxes(period, raw_run_elements_ / period, element);
   raw_bytes_ = round_up(tiling.runs() * raw_run_elements_ * element, kRowBytes);
 }
 

@@ -64,6 +64,8 @@ class WgmmaPixels {
  private:
   void work_out_raw_pixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::int64_t run_pixels);
   void work_out_planes(const PixelGrid& grid, const WgmmaTiling& tiling);
+  /// A run's boxes, each of so many elements.
+  void lay_out_boxes(std::int64_t boxes, std::int64_t elements, std::int64_t element_bytes);
 
   std::int64_t slice_pitch_, pixel_step_, slice_step_, phase_bytes_, run_bytes_, input_bytes_;
   std::int64_t load_items_, load_items_of_phase_, im2col_bytes_, parts_;

@@ -294,8 +294,8 @@ RC_GTEST_PROP(WgmmaBoxesProperty, FirstAreAskedForBeforeTheBlockIsReady, ()) {
     if (!one.tiling.copies_pixels()) continue;
     const std::size_t init = text.find("barrier_init(copied + slot, ", kernel);
     RC_ASSERT(init < text.find("barrier_init_visible();", init) && text.find("barrier_init_visible();", init) < ask);
-    const WgmmaGeometry geometry(one.plan.convolution().problem, one.tiling);
-    const std::string arrivals = one.tiling.tile.images > 0 || geometry.pixels().copies_periods() ? "1);" : "kRuns);";
+    const bool at_once = one.tiling.tile.images > 0 || one.geometry().pixels().copies_periods();
+    const std::string arrivals = at_once ? "1);" : "kRuns);";
     RC_ASSERT(text.compare(init + 28, arrivals.size(), arrivals) == 0);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 
 namespace jitconv::codegen {
@@ -50,5 +51,11 @@ struct TensorMapShape {
   }
   bool operator==(const TensorMapShape&) const = default;
 };
+
+/// Planes of so many bytes start at the same place within TensorMapShape::kUnit bytes as those so many planes before.
+/// With that many planes as a row, one box has the planes of every row that start at a place.
+constexpr std::int64_t plane_period(std::int64_t bytes) {
+  return TensorMapShape::kUnit / std::gcd(TensorMapShape::kUnit, bytes);
+}
 
 }  // namespace jitconv::codegen

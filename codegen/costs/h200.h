@@ -274,7 +274,8 @@ inline constexpr Costs kH200Costs = {
          .start = 6'600'000,
          .start_of_copies = 4'600'000,
          .multiply = {.step = 160, .step_of_boxes = 320, .instruction = 6, .alone_percent = 185, .alone_steps = 3},
-         .loads = {.l2_bytes_per_cycle = 28, .latency = 800, .issue = 14, .order_vector = 90, .order = 180},
+         .loads =
+             {.l2_bytes_per_cycle = 28, .latency = 800, .issue = 14, .copy = 85, .order_vector = 90, .order_pixel = 30},
          .split = {.promotion = 100, .dy = 80, .x = 150, .shared_bytes_per_cycle = 100},
          .flush = 1'000,
          .flush_sum = 24,

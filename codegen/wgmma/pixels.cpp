@@ -73,8 +73,7 @@ WgmmaPixels::WgmmaPixels(const PixelGrid& grid, const WgmmaTiling& tiling, std::
 }
 
 std::int64_t WgmmaPixels::plane_period(const Problem& problem) {
-  const std::int64_t vector = kRowBytes / problem.input.element_bytes();
-  return vector / std::gcd(vector, problem.input_plane());
+  return codegen::plane_period(problem.input_plane() * problem.input.element_bytes());
 }
 
 void WgmmaPixels::lay_out_boxes(std::int64_t boxes, std::int64_t elements, std::int64_t element_bytes) {

@@ -87,12 +87,15 @@ class Search {
 
   /// Whether TMA can bring runs of the planes of both tensors.
   bool can_copy() const {
-    const std::int64_t x_plane = problem_.input.stride.c, dy_plane = problem_.output.stride.c, unit = unit_pixels();
-    // Pairs of 16-bit pixels must lie in one word, whichever row they are of.
-    const bool whole_pairs = problem_.input.type == DataType::f32 || problem_.columns.output % 2 == 0;
-    return problem_.alignment >= 16 && problem_.input.layout() == Layout::nchw &&
-           problem_.output.layout() == Layout::nchw && (problem_.columns.stride == 1 || given_.packs_x) &&
-           x_plane % unit == 0 && dy_plane % unit == 0 && whole_pairs && std::max(x_plane, dy_plane) < INT32_MAX / 2;
+    return problem_.alignment >= 16 && (problem_.columns.stride == 1 || given_.packs_x) &&
+           has_runs(problem_.input, problem_.c) && has_runs(problem_.output, problem_.k);
+  }
+
+  /// Whether the planes of a tensor, or of whole periods of its channels, are rows that TMA can bring parts of.
+  bool has_runs(const View& view, std::int64_t channels) const {
+    const std::int64_t period = plane_period_of(view);
+    return view.layout() == Layout::nchw && channels % period == 0 &&
+           (problem_.n == 1 || view.stride.n % unit_pixels() == 0) && period * view.stride.c < INT32_MAX / 2;
   }
 
   std::int64_t unit_pixels() const { return 16 / problem_.input.element_bytes(); }

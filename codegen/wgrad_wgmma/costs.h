@@ -23,8 +23,9 @@ struct WgradWgmmaCosts {
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
     std::int64_t latency;             ///< of a batch of a producer thread
     std::int64_t issue;               ///< of a producer warp, for a pixel, whatever comes with it
+    std::int64_t copy;                ///< the same, for a copy of dy of up to 16 bytes
     std::int64_t order_vector;        ///< of a unit of a row that is put in order, read as a vector
-    std::int64_t order;               ///< the same, read pixel by pixel
+    std::int64_t order_pixel;         ///< the same, for each of its pixels that is read alone
   };
   Loads loads;
   /// Cycles of split operands, beside what three products take.

@@ -30,7 +30,10 @@ void add_row_constants(Constants& c, const WgradGeometry& geometry) {
   c.add("kLoads", loads, "units of a row of x");
   if (tiling.orders()) {
     c.add("kRawRows", tiling.raw_rows, "of x as they lie in memory").add("kRawPitch", geometry.raw_pitch(), "elements");
-    c.add("kRawBytes", geometry.raw_bytes()).add("kRawElements", round_up(geometry.raw_bytes(), 128) / element);
+    c.add("kRawBytes", geometry.raw_bytes()).add("kRawElements", geometry.raw_slot_bytes() / element);
+    if (geometry.x_period() > 1)
+      c.add("kXPeriod", geometry.x_period(), "channels whose planes start at different places within 16 bytes")
+          .add("kRawBoxElements", geometry.raw_box_bytes() / element);
     c.add("kRawFirstByte", geometry.raw_first_byte());
     c.add("kDyBytes", element * tiling.block_k() * geometry.dy_pitch());
   } else {
@@ -43,6 +46,9 @@ void add_row_constants(Constants& c, const WgradGeometry& geometry) {
           "for a unit");
   c.add("kStages", tiling.stages).add("kStageElements", geometry.stage_bytes() / element);
   c.add("kDyPitch", geometry.dy_pitch(), "elements");
+  if (geometry.dy_period() > 1)
+    c.add("kDyPeriod", geometry.dy_period(), "channels whose planes start at different places within 16 bytes")
+        .add("kDyBoxElements", tiling.block_k() / geometry.dy_period() * geometry.dy_pitch());
   if (!tiling.orders()) c.add("kCopyVector", tiling.copy_vector, "elements of a copy");
 }
 
@@ -101,8 +107,8 @@ std::string constants(const WgradGeometry& geometry) {
   return c.text();
 }
 
-std::string asserts(const KernelPlan& kernel) {
-  const auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
+std::string asserts(const KernelPlan& kernel, const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add("static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);");
@@ -117,6 +123,14 @@ std::string asserts(const KernelPlan& kernel) {
                                  "static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);"
                                : "static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
   lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
+  if (geometry.dy_period() > 1)
+    lines.add(
+        "static_assert(kDyPeriod * kDyBoxElements == kBlockK * kDyPitch && kHalfRows % kDyPeriod == 0);\n"
+        "static_assert(kDyBoxElements * sizeof(Element) % 128 == 0);");
+  if (geometry.x_period() > 1)
+    lines.add(
+        "static_assert(kBlockC % kXPeriod == 0 && kRawBoxElements * sizeof(Element) % 128 == 0);\n"
+        "static_assert(kRawElements == kXPeriod * kRawBoxElements);");
   if (tiling.splits_operands) lines.add("static_assert(kXRowBytes == 2 * kOperandRowBytes * kXPartRows);");
   lines.add(
       "static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);");
@@ -157,15 +171,17 @@ std::string layout_comment(const WgradWgmmaTiling& tiling) {
   return comment.text();
 }
 
-/// Planes of a dense NCHW tensor as TMA sees them; a copy brings a run of pixels of each of a block's.
+/// Planes of a dense NCHW tensor as TMA sees them, those of a period as one row; a copy brings a run of pixels of each
+/// of a block's planes, or of those that start at one place within 16 bytes.
 TensorMapShape planes(const View& view, std::int64_t plane, std::int64_t channels, std::int64_t images, int run,
                       int block) {
+  const std::int64_t period = plane_period_of(view);
   TensorMapShape map;
   map.rank = 3;
   map.element_bytes = static_cast<int>(view.element_bytes());
-  map.extents = {plane, channels, images};
-  map.strides = {1, view.stride.c, view.stride.n};
-  map.box = {run, block, 1};
+  map.extents = {(period - 1) * view.stride.c + plane, channels / period, images};
+  map.strides = {1, period * view.stride.c, view.stride.n};
+  map.box = {run, block / static_cast<int>(period), 1};
   return map;
 }
 
@@ -290,7 +306,7 @@ KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
   text.text = fill_template(
       embedded_text("wgrad_wgmma/kernel.cu.in"),
       {{"constants", constants(geometry)},
-       {"asserts", asserts(kernel)},
+       {"asserts", asserts(kernel, geometry)},
        {"layout", layout_comment(tiling)},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},

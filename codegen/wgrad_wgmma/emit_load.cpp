@@ -90,9 +90,17 @@ std::string loaded_steps(const WgradGeometry& geometry) {
         geometry.copies_dy_async() ? std::string(embedded_text("wgrad_wgmma/arrive_last_dy.cu.in")) : ""}});
 }
 
+/// The thread's copies of a row of dy, a run of each plane.
+std::string copy_dy_runs(const WgradGeometry& geometry) {
+  return std::string(embedded_text(geometry.dy_period() > 1 ? "wgrad_wgmma/copy_dy_periods.cu.in"
+                                                            : "wgrad_wgmma/copy_dy_planes.cu.in"));
+}
+
 /// The thread's copy of a row of x: of a box of columns, where rows start at multiples of 16 bytes, and so with zeros
 /// outside of the image; else of a run of the plane.
 std::string copy_x(const WgradGeometry& geometry) {
+  if (geometry.x_period() > 1)
+    return fill_template(embedded_text("wgrad_wgmma/copy_x_periods.cu.in"), {{"s_offset", s_offset(geometry)}});
   if (geometry.tiling().x_vectors)
     return fmt::format(
         "tensor_copy_3d_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h{},\n"
@@ -120,19 +128,25 @@ Holes order_holes(const WgradGeometry& geometry) {
                           "reinterpret_cast<const float*>(word)", "8")}};
   return {
       {"raw_place", fill_template(embedded_text("wgrad_wgmma/place_of_raw.cu.in"), {{"s_offset", s_offset(geometry)}})},
-      {"raw_offset", " + ((h * kW + first_column) & (kOperandChannels - 1))"},
+      {"raw_offset", geometry.x_period() > 1 ? "" : " + ((h * kW + first_column) & (kOperandChannels - 1))"},
       {"read_raw", std::string(embedded_text("wgrad_wgmma/read_raw_pixels.cu.in"))},
       {"store", store_copies(geometry, place, "operand_row(value + kShifts[copy])", "value", "kLoadPixels")}};
 }
 
+/// A unit that a thread puts in order: of which channel, and where its copied pixels begin.
+std::string copied_item(const WgradGeometry& geometry) {
+  if (geometry.x_period() > 1) return std::string(embedded_text("wgrad_wgmma/item_of_periods.cu.in"));
+  return geometry.phases() > 1
+             ? "const int unit = item % kUnits, line = item / kUnits, c = line / kStrideW, phase = line % kStrideW;\n"
+               "const Element* const source = raw_row + line * kRawPitch + unit * kOperandChannels;\n"
+             : "const int unit = item % kUnits, c = item / kUnits;\n"
+               "const Element* const source = raw_row + c * kRawPitch + unit * kOperandChannels;\n";
+}
+
 std::string copied_steps(const WgradGeometry& geometry) {
   Holes holes = order_holes(geometry);
-  holes["item"] =
-      geometry.phases() > 1
-          ? "const int unit = item % kUnits, line = item / kUnits, c = line / kStrideW, phase = line % kStrideW;\n"
-            "const Element* const source = raw_row + line * kRawPitch + unit * kOperandChannels;\n"
-          : "const int unit = item % kUnits, c = item / kUnits;\n"
-            "const Element* const source = raw_row + c * kRawPitch + unit * kOperandChannels;\n";
+  holes["item"] = copied_item(geometry);
+  holes["copy_dy"] = copy_dy_runs(geometry);
   holes["await_previous"] = await_packing(geometry.tiling());
   holes["shifts"] = shifts(geometry);
   holes["copy_x"] = copy_x(geometry);

@@ -49,11 +49,13 @@ bool rereads_dy(const WgradGeometry& geometry) {
 std::vector<std::string> read_operand(const WgradGeometry& geometry, bool multiplies, bool bias) {
   const bool nchw = geometry.problem().output.layout() == Layout::nchw;
   const bool masks = masks_dy(geometry);
+  const std::string_view row_of_dy =
+      geometry.dy_period() > 1 ? "(dy_row + i % 2 * (kHalfRows / kDyPeriod))" : "(k_lane + i % 2 * kHalfRows)";
   if (geometry.is_fp32()) {
     std::vector<std::string> lines = {
         "const int pixel = block * kDepth + i / 2 * kOperandChannels;",
         fmt::format("{}float value = dy_stage[{}];", masks ? "" : "const ",
-                    nchw ? "(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)"
+                    nchw ? fmt::format("{} * kDyPitch + pixel + operand_word(lane)", row_of_dy)
                          : "(pixel + operand_word(lane)) * kDyPitch + k_lane + i % 2 * kHalfRows")};
     if (masks) lines.push_back("if (pixel >= pixels_left) value = 0.0f;");
     if (bias) lines.push_back("bias_sum[i % 2] += value;");
@@ -63,17 +65,22 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry, bool multip
     return lines;
   }
   std::vector<std::string> lines = {"const int pixel = block * kDepth + i / 2 * kOperandChannels;"};
-  if (nchw)
+  if (nchw && geometry.cuts_pairs())
+    lines.insert(lines.end(),
+                 {fmt::format("const Element* const first = dy_stage + {} * kDyPitch + pixel + operand_word(lane) * 2;",
+                              row_of_dy),
+                  fmt::format("{}unsigned pair = operand_pair(first[0], first[1]);", masks ? "" : "const ")});
+  else if (nchw)
     lines.push_back(
-        fmt::format("{}unsigned pair = *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * kHalfRows) * "
-                    "kDyPitch + pixel + operand_word(lane) * 2);",
-                    masks ? "" : "const "));
+        fmt::format("{}unsigned pair = *reinterpret_cast<const unsigned*>(dy_stage + {} * kDyPitch + pixel + "
+                    "operand_word(lane) * 2);",
+                    masks ? "" : "const ", row_of_dy));
   else
     lines.insert(lines.end(), {"const Element* const first = dy_stage + (pixel + operand_word(lane) * 2) * kDyPitch + "
                                "k_lane + i % 2 * kHalfRows;",
                                "const unsigned pair = operand_pair(first[0], first[kDyPitch]);"});
-  // 16-bit rows have an even number of pixels (candidates.cpp), so a row's end cuts no pair.
   if (masks) lines.push_back("if (pixel >= pixels_left) pair = 0;");
+  if (masks && geometry.cuts_pairs()) lines.push_back("if (pixel + 1 == pixels_left) pair &= 0xffff;");
   if (bias)
     lines.push_back(
         "bias_sum[i % 2] += to_float(Element{static_cast<unsigned short>(pair)}) + "
@@ -219,7 +226,20 @@ std::string_view dy_offset(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   if (tiling.takes_boxes()) return tiling.consumers_k == 2 ? " + consumer * (kInstructionRows * kRowPixels)" : "";
   if (geometry.takes_dy_as_it_lies()) return " + consumer * (kInstructionRows * kPartPixels)";
+  if (geometry.dy_period() > 1)
+    return " + dy_start * kOperandChannels + ((dy_start * kOutputStrideC + p * kQ + strip.q_first) & "
+           "(kOperandChannels - 1))";
   return tiling.orders() ? " + ((p * kQ + strip.q_first) & (kOperandChannels - 1))" : "";
+}
+
+/// Where a thread finds its output channel's run of dy, if planes start at different places within 16 bytes.
+std::string place_of_dy(const WgradGeometry& geometry) {
+  if (geometry.dy_period() == 1) return {};
+  return "// Boxes have the planes that start at the same place. The other row of a thread, kHalfRows behind, is of "
+         "the\n"
+         "// same box.\n"
+         "const int dy_start = k_lane % kDyPeriod;\n"
+         "const int dy_row = dy_start * (kBlockK / kDyPeriod) + k_lane / kDyPeriod;\n";
 }
 
 /// What of a consumer depends on whether its multiplications go on into the next step, or each tap's are complete
@@ -259,6 +279,7 @@ std::string consumer_text(const WgradGeometry& geometry, int consumer) {
       {"products", std::to_string(products.size())},
       {"columns", tiling.joins_taps || boxes ? "kColumns" : "kBlockC"},
       {"bias_begin", bias_begin(geometry, consumer)},
+      {"place_of_dy", place_of_dy(geometry)},
       {"x_operands", x_operands(geometry)},
       {"dy_offset", std::string(dy_offset(geometry))},
       {"pixels_left", masks_dy(geometry)

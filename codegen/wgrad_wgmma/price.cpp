@@ -51,14 +51,13 @@ std::int64_t WgradWgmmaPrice::split_and_promote(const WgradWgmmaTiling& tiling) 
 
 std::int64_t WgradWgmmaPrice::shared_bytes(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
-  // Shared memory counts where operands are split, and where packed rows are put in order: their phases of columns have
-  // more elements than are multiplied.
-  if (!tiling.splits_operands && !(tiling.orders() && tiling.packs())) return 0;
+  // Shared memory counts where operands are split, and where rows of x are put in order.
+  if (!tiling.splits_operands && !tiling.orders()) return 0;
   const std::int64_t parts = tiling.splits_operands ? 3 : 1;
   const std::int64_t multiplications =
       parts * (tiling.row_pixels / geometry.depth()) * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
   return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
-         3 * geometry.stage_bytes();
+         (geometry.cuts_pairs() ? 5 : 3) * geometry.stage_bytes();
 }
 
 std::int64_t WgradWgmmaPrice::cycles_of_instruction(const WgradGeometry& geometry) const {
@@ -74,15 +73,16 @@ std::int64_t WgradWgmmaPrice::bytes_of_step(const WgradGeometry& geometry) const
   if (tiling.takes_boxes()) return geometry.new_rows() * geometry.x_row_bytes() + geometry.stage_bytes();
   if (tiling.gathers()) return geometry.stage_bytes();
   if (tiling.takes_planes()) return geometry.x_row_bytes() + geometry.stage_bytes();
-  return geometry.problem().input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
-         std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
+  return geometry.stage_bytes() + std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
 }
 
 std::int64_t WgradWgmmaPrice::order(const WgradGeometry& geometry) const {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-  return costs_.multiply.step + of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order) +
-                                             (tiling.splits_operands ? costs_.split.x : 0));
+  const std::int64_t pixels = geometry.unit_pixels() + geometry.shifts().back();
+  return costs_.multiply.step +
+         of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : pixels * costs_.loads.order_pixel) +
+                      (tiling.splits_operands ? costs_.split.x : 0));
 }
 
 std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const {
@@ -90,8 +90,8 @@ std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const 
   if (tiling.copies_operands()) return costs_.multiply.step;
   if (tiling.orders()) return order(geometry);
   const std::int64_t loads = ceil_div(geometry.loads(), 128);
-  // Fitted: with a stride, what is stored of each phase counts, too.
-  const std::int64_t of_pixel = geometry.phases() == 1 ? 2 : static_cast<std::int64_t>(geometry.shifts().size()) + 3;
+  // Fitted: what is stored counts, too.
+  const std::int64_t of_pixel = static_cast<std::int64_t>(geometry.shifts().size()) + 3;
   const std::int64_t issues = tiling.x_vectors ? 4 : geometry.unit_pixels() * of_pixel;
   return geometry.new_rows() *
              (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency + loads * issues * costs_.loads.issue +
@@ -103,7 +103,7 @@ std::int64_t WgradWgmmaPrice::copy_dy(const WgradGeometry& geometry) const {
   constexpr std::int64_t kInFlight = 8;  // of a thread, by way of registers
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t copies = std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector;
-  return copies * costs_.loads.issue +
+  return copies * costs_.loads.copy +
          (geometry.copies_dy_async() ? 0 : ceil_div(copies, kInFlight) * costs_.loads.latency);
 }
 

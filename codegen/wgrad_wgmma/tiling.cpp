@@ -242,8 +242,10 @@ std::int64_t WgradGeometry::x_part_bytes() const {
 }
 
 int WgradGeometry::dy_pitch() const {
-  // Lanes read 8 output channels of 4 neighbouring pixels: different banks, either way.
-  return problem_.output.layout() == Layout::nchw ? tiling_.row_pixels + unit_pixels() : tiling_.block_k() + 8;
+  // Lanes read 8 output channels of 4 neighbouring pixels: different banks, either way. Boxes of the planes of a period
+  // begin at the same bank, so each starts a unit before the last one's.
+  return problem_.output.layout() == Layout::nchw ? tiling_.row_pixels + unit_pixels() * static_cast<int>(dy_period())
+                                                  : tiling_.block_k() + 8;
 }
 
 std::int64_t WgradGeometry::stage_bytes() const {

@@ -11,6 +11,7 @@
 #include "codegen/pixel_splits.h"
 #include "codegen/problem.h"
 #include "codegen/reduce/tiling.h"
+#include "codegen/tensor_map.h"
 
 namespace jitconv::codegen {
 
@@ -138,6 +139,9 @@ bool can_exchange_operands(const Problem& asked);
 /// and output channels are exchanged, and taps run from last to first. Without db.
 Problem exchanged_operands(const Problem& asked);
 
+/// Channels of an NCHW tensor whose planes start at different places within 16 bytes.
+inline std::int64_t plane_period_of(const View& view) { return plane_period(view.stride.c * view.element_bytes()); }
+
 /// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes; of
 /// boxes, the phase's number among those there are, and a pixel.
 struct TapOperand {
@@ -188,11 +192,18 @@ class WgradGeometry {
   int dy_pitch() const;              ///< elements
   std::int64_t stage_bytes() const;  ///< of dy
   std::int64_t dy_first_byte() const { return tiling_.x_rows * x_row_bytes(); }
-  /// Elements of a channel's run of x as TMA brings it, or a phase's, and bytes of all of them.
+  /// Runs of planes: so many channels have planes that start at different places within 16 bytes, and a box for each.
+  std::int64_t x_period() const { return tiling_.orders() ? plane_period_of(problem_.input) : 1; }
+  std::int64_t dy_period() const { return tiling_.orders() ? plane_period_of(problem_.output) : 1; }
+  /// Whether rows of dy have 16-bit pixels that are pairs of an operand, but lie in two words.
+  bool cuts_pairs() const { return tiling_.orders() && !is_fp32() && problem_.columns.output % 2 != 0; }
+  /// Elements of a channel's run of x as TMA brings it, or a phase's, and bytes of all of them, and of a slot.
   int raw_pitch() const { return unit_pixels() * (units_ + (tiling_.x_vectors ? 1 : 2)); }
   std::int64_t raw_bytes() const { return problem_.input.element_bytes() * raw_pitch() * phases() * tiling_.block_c; }
+  std::int64_t raw_box_bytes() const { return round_up(raw_bytes() / x_period(), 128); }
+  std::int64_t raw_slot_bytes() const { return x_period() * raw_box_bytes(); }
   std::int64_t raw_first_byte() const { return dy_first_byte() + tiling_.stages * stage_bytes(); }
-  std::int64_t barriers_first_byte() const { return raw_first_byte() + tiling_.raw_rows * round_up(raw_bytes(), 128); }
+  std::int64_t barriers_first_byte() const { return raw_first_byte() + tiling_.raw_rows * raw_slot_bytes(); }
   std::int64_t shared_bytes() const {
     return barriers_first_byte() + 16 * (tiling_.x_rows + tiling_.stages + tiling_.raw_rows);
   }

@@ -142,14 +142,37 @@ std::string rows(const Problem& problem, const PackWeightsTiling& tiling) {
       step_rows(tiling), folded ? row_of_tile(tiling, "(k_of_tile + k)") : "k_of_tile + k");
 }
 
+/// What counts a block's slices, and the head of the loop over those of a thread's rows.
+Holes item_loop(const Problem& problem, const PackWeightsTiling& tiling) {
+  const bool phases = is_gradient(problem) && problem.is_sub_pixel();
+  // Compilers unroll loops with constant ends.
+  const bool all_alike = phases && tiling.packed_slices(problem) % tiling.block_slices == 0;
+  const std::string end = fmt::format("{} * {}", all_alike ? "kPackSlices" : "slices",
+                                      tiling.folded_columns > 1 ? "(kRowsOfSlice * kFoldedColumns)" : "kRowsOfSlice");
+  std::string head = fmt::format(
+      "for (int item = static_cast<int>(threadIdx.x) / kPackK; item < {};\n     item += kThreads / kPackK) {{", end);
+  if (phases)
+    head = fmt::format(
+        "for (int item = static_cast<int>(threadIdx.x / kPackLanes); item < {};\n     item += kThreads / kPackLanes) "
+        "{{",
+        end);
+  if (phases && tiling.lanes(problem) == PackWeightsTiling::kThreads)
+    head = fmt::format("for (int item = 0; item < {}; ++item) {{", end);
+  return {{"count_slices", all_alike ? ""
+                                     : "const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - "
+                                       "first_slice : kPackSlices;"},
+          {"for_each_item", head}};
+}
+
 /// Lines that write rows of packed weights.
 std::string write_rows(const Problem& problem, const PackWeightsTiling& tiling) {
   const auto [first_channel, weight] = row_text(problem, tiling);
   const std::string exists = has_weights(problem, tiling);
-  Holes holes = {{"rows", rows(problem, tiling)},
-                 {"place_of_row", place_of_row(problem, tiling)},
-                 {"first_channel", first_channel},
-                 {"store_row", store_row(tiling)}};
+  Holes holes = item_loop(problem, tiling);
+  holes.insert({{"rows", rows(problem, tiling)},
+                {"place_of_row", place_of_row(problem, tiling)},
+                {"first_channel", first_channel},
+                {"store_row", store_row(tiling)}});
   if (tiling.folded_columns == 1) {
     holes.emplace("element", exists.empty() ? weight : fmt::format("{} ? {} : from_float(0.0f)", exists, weight));
     return fill_template(embedded_text("pack_weights/rows.cu.in"), holes);
@@ -214,7 +237,7 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
           is_gradient(problem) ? "elements" : "elements, an odd number of banks");
   }
   if (tiling.filter_rows == 1) c.add("kUnitsOfSlice", units, "in a step");
-  c.add("kRowsOfSlice", units * (problem.rows.taps / tiling.filter_rows), "of an output channel");
+  c.add("kRowsOfSlice", tiling.slice_rows(problem) / tiling.folded_columns, "of an output channel");
   std::string text = c.text();
   text.pop_back();
   return text;
@@ -255,7 +278,7 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                                                        is_gradient(problem) ? "kPackC" : "kPackK"))
                               .text());
   if (is_gradient(problem)) {
-    text.text = fill_gradient(problem, write_rows(problem, tiling), std::move(holes));
+    text.text = fill_gradient(problem, tiling, write_rows(problem, tiling), std::move(holes));
     return text;
   }
   holes.emplace("word", pairs ? "unsigned" : "Element");

@@ -24,7 +24,8 @@ std::string gradient_first_channel(const Problem& problem, const PackWeightsTili
 
 /// templates/pack_weights/gradient.cu.in; `write_rows` are the lines that write the rows of a channel of dx, and
 /// `holes` those that it has in common with kernel.cu.in.
-std::string fill_gradient(const Problem& problem, std::string_view write_rows, Holes holes);
+std::string fill_gradient(const Problem& problem, const PackWeightsTiling& tiling, std::string_view write_rows,
+                          Holes holes);
 
 /// The same three of weights whose groups are joined: templates/pack_weights/joined.cu.in.
 void add_joined_block(Constants& constants, const Problem& problem, const PackWeightsTiling& tiling);

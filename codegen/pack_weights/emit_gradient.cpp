@@ -9,6 +9,29 @@
 namespace jitconv::codegen {
 namespace {
 
+/// Whether a tile has rows behind the last phase's.
+bool has_rows_behind(const Problem& problem, const PackWeightsTiling& tiling) {
+  return tiling.packed_phases(problem) > outer_phases(problem.phases);
+}
+
+/// How many rows of a unit, in order, threads go through: those that blocks have of each phase.
+std::string unit_rows(const Problem& problem, const PackWeightsTiling& tiling) {
+  if (!has_rows_behind(problem, tiling)) return "kPhases * kPackK";
+  return tiling.has_whole_phases(problem) ? "kTilesK * kBlockK" : "kPackPhases * kPackK";
+}
+
+/// The line that leaves out what is no row of the phase, or of a tile; empty if there is none.
+std::string skip(const Problem& problem, const PackWeightsTiling& tiling) {
+  if (tiling.has_whole_phases(problem)) return {};
+  const std::int64_t phase_rows = problem.k / outer_phases(problem.phases);
+  const bool of_phase = phase_rows % tiling.block_rows(problem) != 0;
+  const bool of_tiles =
+      tiling.packed_phases(problem) * phase_rows > tiling.tiles_k(problem) * std::int64_t{tiling.tile_channels};
+  if (!of_phase && !of_tiles) return {};
+  return fmt::format("if ({}{}{}) continue;", of_phase ? "k_of_phase >= kPhaseK" : "",
+                     of_phase && of_tiles ? " || " : "", of_tiles ? "k >= kTilesK * kBlockK" : "");
+}
+
 /// Where element `place` of a piece lies in it.
 std::string skewed(const Problem& problem, std::string_view place) {
   if (!PackWeightsTiling::skews_pieces(problem)) return std::string(place);
@@ -23,13 +46,16 @@ void add_gradient_block(Constants& c, const Problem& problem, const PackWeightsT
   c.add("kThreads", PackWeightsTiling::kThreads);
   c.add("kPackChannels", tiling.block_channels).add("kPackSlices", tiling.block_slices);
   c.add("kPackC", tiling.pieces(problem), "channels of dy");
-  c.add("kPackK", tiling.block_rows(problem), problem.is_sub_pixel() ? "output channels, of a phase at a time" : "");
+  c.add("kPackK", tiling.block_rows(problem), problem.is_sub_pixel() ? "output channels of each phase" : "");
   c.add("kBlocksOfGroup", tiling.blocks_of_group(problem), "that have other channels of dx");
   if (problem.is_sub_pixel()) {
-    const std::int64_t phases = outer_phases(problem.phases), rows = problem.k / phases;
+    const std::int64_t phases = outer_phases(problem.phases);
     c.add("kPhases", phases, problem.phases.columns_innermost ? "of rows" : "");
-    c.add("kPhaseK", rows, "output channels of each");
-    c.add("kLastPhaseK", tiling.tiles_k(problem) * tiling.tile_channels - (phases - 1) * rows, "up to a tile's end");
+    c.add("kPhaseK", problem.k / phases, "output channels of each");
+    if (has_rows_behind(problem, tiling) && !tiling.has_whole_phases(problem))
+      c.add("kPackPhases", tiling.packed_phases(problem), "up to a tile's end");
+    if (tiling.lanes(problem) < PackWeightsTiling::kThreads)
+      c.add("kPackLanes", tiling.lanes(problem), "threads that write along the output channels");
   }
   if (PackWeightsTiling::skews_pieces(problem))
     c.add("kSkewElements", 32 * elements)
@@ -47,16 +73,21 @@ std::string tap_of_w(const Problem& problem, const PackWeightsTiling& tiling, st
 
 std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling) {
   const bool phases = problem.is_sub_pixel();
+  const std::string of_phase = fmt::format("{}filter_tap(row_phase, column_phase, r * kS + s){}",
+                                           phases && has_rows_behind(problem, tiling) ? "phase < kPhases ? " : "",
+                                           phases && has_rows_behind(problem, tiling) ? " : -1" : "");
   return fmt::format(
       "{}"
       "const int place = dx_channel * {} + tap_of_w;\n"
       "const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + {};\n",
-      tap_of_w(problem, tiling, "filter_tap(row_phase, column_phase, r * kS + s)"),
-      phases ? "(kFilterR * kFilterS)" : "(kR * kS)", skewed(problem, "place"));
+      tap_of_w(problem, tiling, of_phase), phases ? "(kFilterR * kFilterS)" : "(kR * kS)", skewed(problem, "place"));
 }
 
-std::string fill_gradient(const Problem& problem, std::string_view write_rows, Holes holes) {
+std::string fill_gradient(const Problem& problem, const PackWeightsTiling& tiling, std::string_view write_rows,
+                          Holes holes) {
   const bool phases = problem.is_sub_pixel(), innermost = problem.phases.columns_innermost;
+  const bool behind = phases && has_rows_behind(problem, tiling);
+  const bool all_threads = phases && tiling.lanes(problem) == PackWeightsTiling::kThreads;
   holes.emplace("filter", phases ? "(kFilterR * kFilterS)" : "(kR * kS)");
   holes.emplace("channels", phases ? "kPhaseChannels" : "kGroupK");
   holes.emplace("place", skewed(problem, "place"));
@@ -67,13 +98,21 @@ std::string fill_gradient(const Problem& problem, std::string_view write_rows, H
                                             "{}",
                                             write_rows));
   } else {
-    holes.emplace("write_rows",
-                  fill_template(embedded_text("pack_weights/phases.cu.in"),
-                                {{"first_k", innermost ? "first_channel_of_dx * kColumnPhases" : "first_channel_of_dx"},
-                                 {"row_phase", innermost ? "phase" : "phase / kColumnPhases"},
-                                 {"column_phase", innermost ? "lane % kColumnPhases" : "phase % kColumnPhases"},
-                                 {"channel", innermost ? "lane / kColumnPhases" : "lane"},
-                                 {"write_rows", std::string(write_rows)}}));
+    holes.emplace(
+        "write_rows",
+        fill_template(embedded_text("pack_weights/phases.cu.in"),
+                      {{"first_k", innermost ? "first_channel_of_dx * kColumnPhases" : "first_channel_of_dx"},
+                       {"row_phase", innermost ? "phase" : "phase / kColumnPhases"},
+                       {"column_phase", innermost ? "lane % kColumnPhases" : "phase % kColumnPhases"},
+                       {"channel", innermost ? "lane / kColumnPhases" : "lane"},
+                       {"first_lane", all_threads ? "threadIdx.x" : "static_cast<int>(threadIdx.x % kPackLanes)"},
+                       {"lanes", all_threads ? "kThreads" : "kPackLanes"},
+                       {"unit_rows", unit_rows(problem, tiling)},
+                       {"rows_behind", behind ? "// Rows behind the last phase's, up to the end of a tile, are "
+                                                "zero: those of more phases, which meet no tap."
+                                              : ""},
+                       {"skip", skip(problem, tiling)},
+                       {"write_rows", std::string(write_rows)}}));
   }
   return fill_template(embedded_text("pack_weights/gradient.cu.in"), holes);
 }

@@ -2,6 +2,7 @@
 #include "codegen/pack_weights/tiling.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -94,6 +95,26 @@ std::int64_t PackWeightsTiling::block_rows(const Problem& problem) const {
   return block_channels * (problem.phases.columns_innermost ? problem.phases.columns.count() : 1);
 }
 
+std::int64_t PackWeightsTiling::packed_phases(const Problem& problem) const {
+  return ceil_div(tiles_k(problem) * tile_channels, problem.k / outer_phases(problem.phases));
+}
+
+std::int64_t PackWeightsTiling::slice_rows(const Problem& problem) const {
+  return units / slices * (problem.rows.taps / filter_rows) * folded_columns;
+}
+
+std::int64_t PackWeightsTiling::lanes(const Problem& problem) const {
+  const std::int64_t rows =
+      has_whole_phases(problem) ? tiles_k(problem) * tile_channels : packed_phases(problem) * block_rows(problem);
+  const std::int64_t items = block_slices * slice_rows(problem);
+  const auto rounds = [&](std::int64_t lanes) { return ceil_div(rows, lanes) * ceil_div(items, kThreads / lanes); };
+  std::int64_t best = std::min<std::int64_t>(kThreads, std::bit_ceil(static_cast<std::uint64_t>(rows)));
+  // Fewer than a warp's would write short pieces.
+  for (std::int64_t lanes = best / 2; lanes >= kWarpSize; lanes /= 2)
+    if (rounds(lanes) < rounds(best)) best = lanes;
+  return best;
+}
+
 std::int64_t PackWeightsTiling::shared_bytes(const Problem& problem) const {
   return joins_groups(problem) ? 0 : pieces(problem) * piece_pitch(problem) * 4;
 }
@@ -103,11 +124,8 @@ std::int64_t PackWeightsTiling::blocks(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::blocks_of_group(const Problem& problem) const {
-  const std::int64_t rows = tiles_k(problem) * tile_channels;
-  if (!problem.is_sub_pixel() || joins_groups(problem)) return rows / block_channels;
-  // The rows that are behind the last phase's, up to the end of a tile, are packed as if they were its.
-  const std::int64_t phase_rows = problem.k / outer_phases(problem.phases);
-  return ceil_div(phase_rows + rows - problem.k, block_rows(problem));
+  if (!problem.is_sub_pixel() || joins_groups(problem)) return tiles_k(problem) * tile_channels / block_channels;
+  return ceil_div(problem.k / problem.phases.count(), block_channels);
 }
 
 void PackWeightsTiling::choose_block(const Problem& problem) {
@@ -115,7 +133,11 @@ void PackWeightsTiling::choose_block(const Problem& problem) {
   constexpr std::int64_t kFewestBlocks = 2048, kShortestPiece = 64;
   block_channels = std::min(32, tile_channels);
   block_slices = 1;
-  while (block_channels > 1 && shared_bytes(problem) > kMostBytes) block_channels /= 2;
+  // Of phases with few channels, the rows of several fill the lanes.
+  if (problem.is_sub_pixel() && reads_gradient(problem))
+    block_channels = static_cast<int>(std::min<std::int64_t>(block_channels, problem.k / problem.phases.count()));
+  while (block_channels > 1 && shared_bytes(problem) > kMostBytes)
+    block_channels = static_cast<int>(std::bit_floor(static_cast<unsigned>(block_channels - 1)));
   const auto longer_is_better = [&] {
     PackWeightsTiling longer = *this;
     longer.block_slices *= 2;

@@ -48,7 +48,7 @@ struct PackWeightsTiling {
   bool f16_pairs = false;      ///< weights are pairs of fp16 numbers, in the place of floats: f16_pairs.h
   /// Rows of taps that a phase of a sub-pixel convolution does not meet are not written: nothing reads them.
   bool leaves_zero_taps = false;
-  int block_channels = 32;  ///< a power of two, divides tile_channels
+  int block_channels = 32;  ///< a power of two that divides tile_channels, or all channels of a phase
   int block_slices = 1;
 
   static constexpr int kThreads = 256;
@@ -90,9 +90,18 @@ struct PackWeightsTiling {
   /// Whether 16 bytes are left free behind every 128 bytes of a piece; for data gradients. Filters that lie an even
   /// number of words apart would have bank conflicts without that.
   static bool skews_pieces(const Problem& problem);
-  /// Rows of a unit that a block writes at a time: of its channels, and of all phases of columns if those are
+  /// Rows of a unit that a block writes of a phase: of its channels, and of all phases of columns if those are
   /// innermost.
   std::int64_t block_rows(const Problem& problem) const;
+  /// Phases of a sub-pixel convolution whose rows blocks write. The rows behind the last one's, up to the end of a
+  /// tile, count as those of more phases, which meet no tap.
+  std::int64_t packed_phases(const Problem& problem) const;
+  /// Whether a block has all channels of a phase, so that it writes all rows of a unit.
+  bool has_whole_phases(const Problem& problem) const { return block_channels == problem.k / problem.phases.count(); }
+  /// Rows of a slice that a block makes of an output channel.
+  std::int64_t slice_rows(const Problem& problem) const;
+  /// Neighbouring threads that write neighbouring rows of a unit, of all phases; others write other units meanwhile.
+  std::int64_t lanes(const Problem& problem) const;
   std::int64_t shared_bytes(const Problem& problem) const;
   std::int64_t blocks(const Problem& problem) const;
   std::int64_t blocks_of_group(const Problem& problem) const;  ///< that have other output channels

@@ -659,11 +659,12 @@ constexpr int kThreads = 256;
 constexpr int kPackChannels = 32;
 constexpr int kPackSlices = 1;
 constexpr int kPackC = 4;  // channels of dy
-constexpr int kPackK = 32;  // output channels, of a phase at a time
-constexpr int kBlocksOfGroup = 6;  // that have other channels of dx
+constexpr int kPackK = 32;  // output channels of each phase
+constexpr int kBlocksOfGroup = 5;  // that have other channels of dx
 constexpr int kPhases = 4;
 constexpr int kPhaseK = 130;  // output channels of each
-constexpr int kLastPhaseK = 186;  // up to a tile's end
+constexpr int kPackPhases = 5;  // up to a tile's end
+constexpr int kPackLanes = 64;  // threads that write along the output channels
 constexpr int kPackBlocksOfK = 64;  // that share output channels
 constexpr int kWordElements = 2;  // that one load reads
 constexpr int kPieceWords = 144;
@@ -724,24 +725,22 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2_pack_weights(co
   }
   __syncthreads();
 
-  // Rows behind the last phase's, up to the end of a tile, are zero.
-  const int lane = static_cast<int>(threadIdx.x) % kPackK, k_of_phase = first_channel_of_dx + lane;
-  const int dx_channel = lane;
-#pragma unroll 1
-  for (int phase = 0; phase < kPhases; ++phase) {
-    if (k_of_phase >= (phase + 1 < kPhases ? kPhaseK : kLastPhaseK)) continue;
-    const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;
+  // Lanes write along the block's channels of a phase, then along those of the next.
+  // Rows behind the last phase's, up to the end of a tile, are zero: those of more phases, which meet no tap.
+  for (int i = static_cast<int>(threadIdx.x % kPackLanes); i < kPackPhases * kPackK; i += kPackLanes) {
+    const int phase = i / kPackK, lane = i % kPackK, k_of_phase = first_channel_of_dx + lane;
     const int k = phase * kPhaseK + k_of_phase;
+    if (k_of_phase >= kPhaseK || k >= kTilesK * kBlockK) continue;
+    const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases, dx_channel = lane;
     const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;
     uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile;
-    const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-    for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-         item += kThreads / kPackK) {
+    for (int item = static_cast<int>(threadIdx.x / kPackLanes); item < kPackSlices * kRowsOfSlice;
+         item += kThreads / kPackLanes) {
       const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
       const int r = row / kS, s = row % kS;
       const int step = (first_slice + slice) / kSlices;
       const int unit = row * kSlices + (first_slice + slice) % kSlices;
-      const int tap_of_w = filter_tap(row_phase, column_phase, r * kS + s);
+      const int tap_of_w = phase < kPhases ? filter_tap(row_phase, column_phase, r * kS + s) : -1;
       const int place = dx_channel * (kFilterR * kFilterS) + tap_of_w;
       const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + place;
       Element channel[kOperandChannels];

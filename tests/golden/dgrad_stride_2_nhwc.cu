@@ -697,11 +697,11 @@ constexpr int kThreads = 256;
 constexpr int kPackChannels = 32;
 constexpr int kPackSlices = 1;
 constexpr int kPackC = 8;  // channels of dy
-constexpr int kPackK = 32;  // output channels, of a phase at a time
+constexpr int kPackK = 32;  // output channels of each phase
 constexpr int kBlocksOfGroup = 4;  // that have other channels of dx
 constexpr int kPhases = 4;
 constexpr int kPhaseK = 128;  // output channels of each
-constexpr int kLastPhaseK = 128;  // up to a tile's end
+constexpr int kPackLanes = 128;  // threads that write along the output channels
 constexpr int kPackBlocksOfK = 32;  // that share output channels
 constexpr int kWordElements = 8;  // that one load reads
 constexpr int kPieceWords = 36;
@@ -762,19 +762,15 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu_pack_
   }
   __syncthreads();
 
-  // Rows behind the last phase's, up to the end of a tile, are zero.
-  const int lane = static_cast<int>(threadIdx.x) % kPackK, k_of_phase = first_channel_of_dx + lane;
-  const int dx_channel = lane;
-#pragma unroll 1
-  for (int phase = 0; phase < kPhases; ++phase) {
-    if (k_of_phase >= (phase + 1 < kPhases ? kPhaseK : kLastPhaseK)) continue;
-    const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;
+  // Lanes write along the block's channels of a phase, then along those of the next.
+  for (int i = static_cast<int>(threadIdx.x % kPackLanes); i < kPhases * kPackK; i += kPackLanes) {
+    const int phase = i / kPackK, lane = i % kPackK, k_of_phase = first_channel_of_dx + lane;
     const int k = phase * kPhaseK + k_of_phase;
+    const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases, dx_channel = lane;
     const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;
     uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile;
-    const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-    for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-         item += kThreads / kPackK) {
+    for (int item = static_cast<int>(threadIdx.x / kPackLanes); item < kPackSlices * kRowsOfSlice;
+         item += kThreads / kPackLanes) {
       const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
       const int r = row / kS, s = row % kS;
       const int step = (first_slice + slice) / kSlices;

@@ -92,8 +92,8 @@ std::vector<GradientPacking> gradient_packings(const char* text) {
   return all;
 }
 
-// Blocks of a data gradient share the channels of dx. Of each they write the rows of every phase, and behind those of
-// the last phase what is left of a tile.
+// Blocks of a data gradient share the channels of dx. Of each they write the rows of every phase. What is left of a
+// tile behind the last phase counts as rows of more phases.
 TEST(WgmmaPacking, BlocksOfADataGradientHaveEachChannelOfDxOnce) {
   for (const char* text : {"input=2,72,30,30 weight=48,72,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
                            "input=2,72,30,30 weight=48,72,3,3 stride=2 padding=1 operation=data_gradient math=tf32 "
@@ -101,6 +101,8 @@ TEST(WgmmaPacking, BlocksOfADataGradientHaveEachChannelOfDxOnce) {
                            "input=2,80,30,30 weight=96,40,4,4 stride=2 padding=1 groups=2 operation=data_gradient "
                            "dtype=bf16 input_layout=nhwc output_layout=nhwc",
                            "input=2,40,30,30 weight=48,40,5,3 operation=data_gradient dtype=f16",
+                           "input=2,3,64,64 weight=96,3,16,16 stride=16 operation=data_gradient math=tf32",
+                           "input=2,36,60,60 weight=96,36,3,3 stride=3 padding=1 operation=data_gradient dtype=bf16",
                            "input=2,40,90,90 weight=24,40,31,31 operation=data_gradient dtype=f16"}) {
     SCOPED_TRACE(text);
     const std::vector<GradientPacking> all = gradient_packings(text);
@@ -110,14 +112,38 @@ TEST(WgmmaPacking, BlocksOfADataGradientHaveEachChannelOfDxOnce) {
       const std::int64_t inner = problem.phases.columns_innermost ? problem.phases.columns.count() : 1;
       ASSERT_TRUE(PackWeightsTiling::reads_gradient(problem));
       EXPECT_EQ(tiling.block_rows(problem), tiling.block_channels * inner);
-      EXPECT_EQ(PackWeightsTiling::kThreads % tiling.block_rows(problem), 0);
-      const std::int64_t behind = tiling.tiles_k(problem) * tiling.tile_channels - problem.k;
-      const std::int64_t of_group = tiling.blocks_of_group(problem);
-      EXPECT_GE(of_group * tiling.block_rows(problem), channels * inner + behind);
-      EXPECT_LT((of_group - 1) * tiling.block_rows(problem), channels * inner + behind);
+      const std::int64_t of_group = tiling.blocks_of_group(problem),
+                         rows = tiling.tiles_k(problem) * tiling.tile_channels;
+      if (!problem.is_sub_pixel()) {
+        EXPECT_EQ(of_group * tiling.block_rows(problem), rows);
+        EXPECT_EQ(PackWeightsTiling::kThreads % tiling.block_rows(problem), 0);
+      } else {
+        EXPECT_GE(of_group * tiling.block_channels, channels);
+        EXPECT_LT((of_group - 1) * tiling.block_channels, channels);
+        EXPECT_GE(tiling.packed_phases(problem) * channels * inner, rows);
+        EXPECT_LT((tiling.packed_phases(problem) - 1) * channels * inner, rows);
+        EXPECT_EQ(PackWeightsTiling::kThreads % tiling.lanes(problem), 0);
+      }
       EXPECT_EQ(blocks, problem.groups * of_group *
                             ((tiling.packed_slices(problem) + tiling.block_slices - 1) / tiling.block_slices));
     }
+  }
+}
+
+// Of many phases of few channels a block has all channels, so that neighbouring threads write neighbouring rows.
+TEST(WgmmaPacking, ABlockHasAllChannelsOfSmallPhases) {
+  for (const auto& [problem, tiling, blocks] :
+       gradient_packings("input=2,3,64,64 weight=96,3,16,16 stride=16 operation=data_gradient math=tf32")) {
+    ASSERT_EQ(problem.phases.count(), 256);
+    EXPECT_EQ(tiling.block_channels, 3);
+    EXPECT_EQ(tiling.blocks_of_group(problem), 1);
+    EXPECT_EQ(tiling.lanes(problem), PackWeightsTiling::kThreads);
+  }
+  for (const auto& [problem, tiling, blocks] :
+       gradient_packings("input=2,5,64,64 weight=96,5,2,2 stride=2 operation=data_gradient math=tf32")) {
+    EXPECT_TRUE(tiling.has_whole_phases(problem));
+    EXPECT_EQ(tiling.block_channels, 5);
+    EXPECT_EQ(tiling.lanes(problem), tiling.tiles_k(problem) * tiling.tile_channels);
   }
 }
 

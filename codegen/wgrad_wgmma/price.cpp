@@ -8,6 +8,14 @@
 #include "codegen/reduce/tiling.h"
 
 namespace jitconv::codegen {
+namespace {
+
+/// Pixels that a thread reads to put a unit of x in order, all of its copies together.
+std::int64_t pixels_of_unit(const WgradGeometry& geometry) {
+  return geometry.unit_pixels() + geometry.shifts().back();
+}
+
+}  // namespace
 
 WgradWgmmaPrice::WgradWgmmaPrice(const Problem& problem, const Target& target, const WgradWgmmaCosts& costs)
     : target_(target), costs_(costs), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
@@ -56,8 +64,12 @@ std::int64_t WgradWgmmaPrice::shared_bytes(const WgradGeometry& geometry) {
   const std::int64_t parts = tiling.splits_operands ? 3 : 1;
   const std::int64_t multiplications =
       parts * (tiling.row_pixels / geometry.depth()) * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
-  return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
-         (geometry.cuts_pairs() ? 5 : 3) * geometry.stage_bytes();
+  // Consumers that share taps read a half of dy each, others all of it, and pairs that are cut twice.
+  const std::int64_t reads_of_dy = (tiling.consumers_k == 2 ? 1 : 2) * (geometry.cuts_pairs() ? 2 : 1);
+  // Pixels that are read alone have bank conflicts.
+  const std::int64_t reads_of_x = tiling.x_vectors ? 1 : pixels_of_unit(geometry) / 2;
+  return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + (1 + reads_of_x) * geometry.raw_bytes()) +
+         (1 + reads_of_dy) * geometry.stage_bytes();
 }
 
 std::int64_t WgradWgmmaPrice::cycles_of_instruction(const WgradGeometry& geometry) const {
@@ -79,9 +91,9 @@ std::int64_t WgradWgmmaPrice::bytes_of_step(const WgradGeometry& geometry) const
 std::int64_t WgradWgmmaPrice::order(const WgradGeometry& geometry) const {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-  const std::int64_t pixels = geometry.unit_pixels() + geometry.shifts().back();
   return costs_.multiply.step +
-         of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : pixels * costs_.loads.order_pixel) +
+         of_thread * ((tiling.x_vectors ? costs_.loads.order_vector
+                                        : pixels_of_unit(geometry) * costs_.loads.order_pixel) +
                       (tiling.splits_operands ? costs_.split.x : 0));
 }
 

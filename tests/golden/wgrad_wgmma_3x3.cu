@@ -6,11 +6,11 @@
 // Plan
 //   family: wgrad_wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 512 threads, 223712 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 output channels, 64 input channels, 3x3 taps, which consumers deal out
-//   pipeline: steps of 32 pixels of a row; 4 stages of dy, 6 rows of x, each in 1 phase(s) and 3 shift(s), loaded as
+//   grid: 132 blocks of 512 threads, 221136 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 output channels, 32 input channels, 3x3 taps, which consumers share
+//   pipeline: steps of 48 pixels of a row; 3 stages of dy, 6 rows of x, each in 1 phase(s) and 3 shift(s), loaded as
 //   boxes
-//   strips of 510 rows: 256 in all, shared by 66 blocks; accumulators added to memory every 1 strip(s) of 255 rows
+//   strips of 170 rows: 528 in all, shared by 66 blocks; accumulators added to memory every 1 strip(s) of 170 rows
 //   kernels: wgrad_wgmma, reduce
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -123,6 +123,8 @@ __device__ __forceinline__ void grow_registers_to() {
 // Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
 
 constexpr int kWarpgroupWarps = 4;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
 // Operands in shared memory consist of core matrices: eight rows of 16 bytes.
 constexpr int kOperandRowBytes = 16;
 
@@ -164,29 +166,25 @@ __device__ __forceinline__ uint4 words_from(const unsigned (&word)[8], int first
   return make_uint4(word[first], word[first + 1], word[first + 2], word[first + 3]);
 }
 
-// sum[64][64] += a[64][8] * b[64][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// sum[64][32] += a[64][8] * b[32][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
 // with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
 // shared memory do; a, like them, may not be touched until the multiplication is complete.
-__device__ __forceinline__ void multiply(float (&sum)[32], const unsigned (&a)[4], MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[16], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {\n"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31\n"
+      "setp.ne.b32 accumulate, %21, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {\n"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15\n"
       "},\n"
-      "{%32, %33, %34, %35}, %36, accumulate, 1, 1;\n"
+      "{%16, %17, %18, %19}, %20, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
-      "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
-      "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
-      "+f"(sum[30]), "+f"(sum[31])
+      "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
@@ -216,28 +214,28 @@ constexpr int kOutputStrideC = 521220;
 constexpr int kOutputStrideH = 1022;
 
 // Tile of a block: output channels, input channels, filter rows and columns
-constexpr int kBlockK = 64;
-constexpr int kBlockC = 64;
+constexpr int kBlockK = 128;
+constexpr int kBlockC = 32;
 constexpr int kBlockR = 3;
 constexpr int kBlockS = 3;
-constexpr int kTilesK = 2;
-constexpr int kTilesC = 1;
+constexpr int kTilesK = 1;
+constexpr int kTilesC = 2;
 constexpr int kTilesR = 1;
 constexpr int kTilesS = 1;
 
 // Strips of pixels, and the blocks that share them
-constexpr int kRowPixels = 32;
+constexpr int kRowPixels = 48;
 constexpr int kDepth = 8;  // pixels of a multiplication
-constexpr int kStripRows = 510;
-constexpr int kStripsOfRow = 32;
-constexpr int kStripsOfColumn = 1;
+constexpr int kStripRows = 170;
+constexpr int kStripsOfRow = 22;
+constexpr int kStripsOfColumn = 3;
 constexpr int kRowStep = 1;  // rows from step to step
 constexpr int kNewRows = 1;  // of x in a step that is not its strip's first
-constexpr int kStrips = 256;
+constexpr int kStrips = 528;
 constexpr int kSplits = 66;
 constexpr int kSummedStrips = 1;  // whose products one accumulator sums up, or
-constexpr int kPieceRows = 255;  // of a strip's
-constexpr int kPieces = 2;  // of a strip
+constexpr int kPieceRows = 170;  // of a strip's
+constexpr int kPieces = 1;  // of a strip
 constexpr int kSums = 8;  // of a block
 constexpr int kPartialSumStride = 73856;  // floats from a split to the next
 constexpr int kBiasSums = 73728;  // floats before those of db
@@ -252,30 +250,30 @@ constexpr int kProducerRegisters = 40;
 
 // Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy
 constexpr int kXRows = 6;
-constexpr int kXRowBytes = 24960;
+constexpr int kXRowBytes = 19072;
 constexpr int kCopies = 3;  // of a phase, each shifted differently
-constexpr int kUnits = 8;
-constexpr int kUnitRows = 65;  // of 16 bytes, one of them unused
+constexpr int kUnits = 12;
+constexpr int kUnitRows = 33;  // of 16 bytes, one of them unused
 constexpr int kFirstShift = 0;  // pixels from q to the first unit
-constexpr int kLoads = 512;  // units of a row of x
+constexpr int kLoads = 384;  // units of a row of x
 constexpr int kRawRows = 4;  // of x as they lie in memory
-constexpr int kRawPitch = 36;  // elements
-constexpr int kRawBytes = 9216;
-constexpr int kRawElements = 2304;
-constexpr int kRawFirstByte = 186624;
-constexpr int kDyBytes = 9216;
-constexpr int kStages = 4;
-constexpr int kStageElements = 2304;
-constexpr int kDyPitch = 36;  // elements
-constexpr int kDyFirstByte = 149760;
-constexpr int kBarriersFirstByte = 223488;
+constexpr int kRawPitch = 52;  // elements
+constexpr int kRawBytes = 6656;
+constexpr int kRawElements = 1664;
+constexpr int kRawFirstByte = 194304;
+constexpr int kDyBytes = 26624;
+constexpr int kStages = 3;
+constexpr int kStageElements = 6656;
+constexpr int kDyPitch = 52;  // elements
+constexpr int kDyFirstByte = 114432;
+constexpr int kBarriersFirstByte = 220928;
 
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
 static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 223712);
+static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 221136);
 
 // Shared memory, by first byte:
 //   0                   a ring of kXRows rows of x
@@ -425,252 +423,137 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kProducerWarps) / kWarpgroupWarps;
     // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
-    const int k_lane = warp % kWarpgroupWarps * kWarpRows + lane / kRowLanes;  // and 8 behind it
+    // and 8 behind it
+    const int k_lane = consumer * kInstructionRows + warp % kWarpgroupWarps * kWarpRows + lane / kRowLanes;
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
-    if (consumer == 0) {
-      float sum[5][kBlockC / 2];
-      unsigned a[2][4];  // one is multiplied while the other is loaded
-      float bias_sum[2] = {};  // of dy, for db
-      // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
-      // strip needs all of its rows but the first kNewRows.
-      int previous_stage = 0, previous_row = 0, previous_rows = 0;
-      const auto release_previous = [&] {
-        __syncwarp();
-        if (lane != 0) return;
-        if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
-        for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
-      };
-      // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
-      // piece of one, and added to memory.
-      int x_row = 0, step = 0;
-      bool is_first = true;
+    float sum[9][kBlockC / 2];
+    unsigned a[2][4];  // one is multiplied while the other is loaded
+    float bias_sum[2] = {};  // of dy, for db
+    // What the step before has read and, as long as it may still be multiplied, not released. The next step of a strip
+    // needs all of its rows but the first kNewRows.
+    int previous_stage = 0, previous_row = 0, previous_rows = 0;
+    const auto release_previous = [&] {
+      __syncwarp();
+      if (lane != 0) return;
+      if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
+      for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
+    };
+    // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
+    // piece of one, and added to memory.
+    int x_row = 0, step = 0;
+    bool is_first = true;
 #pragma unroll 1
-      for (int sum_number = 0; sum_number < kSums; ++sum_number) {
-        constexpr int kStripsOfSum = kSummedStrips * kSplits;  // of all blocks
-        const int first_strip = split + sum_number / kPieces * kStripsOfSum;
-        const int end_strip = kStrips - first_strip < kStripsOfSum ? kStrips : first_strip + kStripsOfSum;
-        if (first_strip >= kStrips) break;
-        int accumulate_first = 0;
+    for (int sum_number = 0; sum_number < kSums; ++sum_number) {
+      constexpr int kStripsOfSum = kSummedStrips * kSplits;  // of all blocks
+      const int first_strip = split + sum_number / kPieces * kStripsOfSum;
+      const int end_strip = kStrips - first_strip < kStripsOfSum ? kStrips : first_strip + kStripsOfSum;
+      if (first_strip >= kStrips) break;
+      int accumulate_first = 0;
 #pragma unroll 1
-        for (int number = first_strip; number < end_strip; number += kSplits) {
-          const Strip strip(number);
-          const int p_first = strip.p_first + sum_number % kPieces * (kPieceRows * kRowStep);
-          const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep
-              : strip.p_end;
-          // Behind the end of its row, a run of dy has pixels of the next.
-          const int pixels_left = kQ - strip.q_first - operand_word(lane);
+      for (int number = first_strip; number < end_strip; number += kSplits) {
+        const Strip strip(number);
+        const int p_first = strip.p_first + sum_number % kPieces * (kPieceRows * kRowStep);
+        const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep : strip.p_end;
+        // Behind the end of its row, a run of dy has pixels of the next.
+        const int pixels_left = kQ - strip.q_first - operand_word(lane);
 #pragma unroll 1
-          for (int p = p_first; p < p_end; p += kRowStep, ++step) {
-            const int stage = step % kStages;
-            const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
+        for (int p = p_first; p < p_end; p += kRowStep, ++step) {
+          const int stage = step % kStages;
+          const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
 #pragma unroll 1
-            for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
-            const MatrixOperand x_r0 =
-                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
-            const MatrixOperand x_r1 =
-                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
-            const MatrixOperand x_r2 =
-                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
-            barrier_wait(dy_full + stage, step / kStages % 2);
-            const Element* const dy_stage = dy_stages + stage * kStageElements +
-                ((p * kQ + strip.q_first) & (kOperandChannels - 1));
-            // begin pixels
+          for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
+          const MatrixOperand x_r0 =
+              matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
+          const MatrixOperand x_r1 =
+              matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
+          const MatrixOperand x_r2 =
+              matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
+          barrier_wait(dy_full + stage, step / kStages % 2);
+          const Element* const dy_stage = dy_stages + stage * kStageElements +
+              ((p * kQ + strip.q_first) & (kOperandChannels - 1));
+          // begin pixels
 #pragma unroll
-            for (int block = 0; block < kRowPixels / kDepth; ++block) {
+          for (int block = 0; block < kRowPixels / kDepth; ++block) {
 #pragma unroll
-              for (int i = 0; i < 4; ++i) {
-                const int pixel = block * kDepth + i / 2 * kOperandChannels;
-                float value = dy_stage[(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)];
-                if (pixel >= pixels_left) value = 0.0f;
-                bias_sum[i % 2] += value;
-                a[block % 2][i] = round_to_tf32(value);
-              }
-              const int accumulate = block == 0 ? accumulate_first : 1;
-              multiply_begin();
-              multiply(sum[0], a[block % 2], x_r0 + (0 + block * 2) * kUnitRows, accumulate);  // r0s0
-              multiply(sum[1], a[block % 2], x_r0 + (8 + block * 2) * kUnitRows, accumulate);  // r0s1
-              multiply(sum[2], a[block % 2], x_r0 + (16 + block * 2) * kUnitRows, accumulate);  // r0s2
-              multiply(sum[3], a[block % 2], x_r1 + (0 + block * 2) * kUnitRows, accumulate);  // r1s0
-              multiply(sum[4], a[block % 2], x_r1 + (8 + block * 2) * kUnitRows, accumulate);  // r1s1
-              multiply_commit();
-              multiply_wait<1>();
-              if (block == 0) release_previous();
+            for (int i = 0; i < 4; ++i) {
+              const int pixel = block * kDepth + i / 2 * kOperandChannels;
+              float value = dy_stage[(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)];
+              if (pixel >= pixels_left) value = 0.0f;
+              bias_sum[i % 2] += value;
+              a[block % 2][i] = round_to_tf32(value);
             }
-            // end pixels
-            accumulate_first = 1;
-            previous_stage = stage;
-            previous_row = x_row - kBlockR;
-            previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
+            const int accumulate = block == 0 ? accumulate_first : 1;
+            multiply_begin();
+            multiply(sum[0], a[block % 2], x_r0 + (0 + block * 2) * kUnitRows, accumulate);  // r0s0
+            multiply(sum[1], a[block % 2], x_r0 + (12 + block * 2) * kUnitRows, accumulate);  // r0s1
+            multiply(sum[2], a[block % 2], x_r0 + (24 + block * 2) * kUnitRows, accumulate);  // r0s2
+            multiply(sum[3], a[block % 2], x_r1 + (0 + block * 2) * kUnitRows, accumulate);  // r1s0
+            multiply(sum[4], a[block % 2], x_r1 + (12 + block * 2) * kUnitRows, accumulate);  // r1s1
+            multiply(sum[5], a[block % 2], x_r1 + (24 + block * 2) * kUnitRows, accumulate);  // r1s2
+            multiply(sum[6], a[block % 2], x_r2 + (0 + block * 2) * kUnitRows, accumulate);  // r2s0
+            multiply(sum[7], a[block % 2], x_r2 + (12 + block * 2) * kUnitRows, accumulate);  // r2s1
+            multiply(sum[8], a[block % 2], x_r2 + (24 + block * 2) * kUnitRows, accumulate);  // r2s2
+            multiply_commit();
+            multiply_wait<1>();
+            if (block == 0) release_previous();
           }
+          // end pixels
+          accumulate_first = 1;
+          previous_stage = stage;
+          previous_row = x_row - kBlockR;
+          previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
         }
-        multiply_wait<0>();
-#pragma unroll
-        for (int i = 0; i < 5; ++i) settle(sum[i]);
-        release_previous();
-        previous_rows = 0;
-        if (accumulate_first == 0) continue;  // a shorter strip has one piece less
-        const auto add_sums = [&](const float* tap_sum, int r, int s) {
-          if (r >= kR || s >= kS) return;
-          const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
-          float* const row = sums +
-              (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
-                             c_lane;
-          // All loads leave before the first is waited for.
-          float2 before[kBlockC / 4];
-#pragma unroll
-          for (int j = 0; j < kBlockC / 4; ++j) {
-            const float* const source = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
-            const bool valid = !is_first && k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
-            before[j] = valid ? *reinterpret_cast<const float2*>(source) : make_float2(0.0f, 0.0f);
-          }
-#pragma unroll
-          for (int j = 0; j < kBlockC / 4; ++j) {
-            float* const destination = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
-            const bool valid = k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
-            const float even = before[j].x + tap_sum[j * 2], odd = before[j].y + tap_sum[j * 2 + 1];
-            if (valid) *reinterpret_cast<float2*>(destination) = make_float2(even, odd);
-          }
-        };
-        add_sums(sum[0], r_first + 0, s_first + 0);
-        add_sums(sum[1], r_first + 0, s_first + 1);
-        add_sums(sum[2], r_first + 0, s_first + 2);
-        add_sums(sum[3], r_first + 1, s_first + 0);
-        add_sums(sum[4], r_first + 1, s_first + 1);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float value = bias_sum[i];
-          value += __shfl_xor_sync(0xffffffffu, value, 1);
-          value += __shfl_xor_sync(0xffffffffu, value, 2);
-          const int k = k_block + k_lane + i * kHalfRows;
-          if (lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0 && consumer == 0) {
-            float* const db_sum = sums + kBiasSums + group * kGroupK + k;
-            *db_sum = is_first ? value : *db_sum + value;
-          }
-          bias_sum[i] = 0.0f;
-        }
-        is_first = false;
       }
-    } else {
-      float sum[4][kBlockC / 2];
-      unsigned a[2][4];  // one is multiplied while the other is loaded
-      float bias_sum[2] = {};  // of dy, for db
-      // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
-      // strip needs all of its rows but the first kNewRows.
-      int previous_stage = 0, previous_row = 0, previous_rows = 0;
-      const auto release_previous = [&] {
-        __syncwarp();
-        if (lane != 0) return;
-        if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
-        for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
+      multiply_wait<0>();
+#pragma unroll
+      for (int i = 0; i < 9; ++i) settle(sum[i]);
+      release_previous();
+      previous_rows = 0;
+      if (accumulate_first == 0) continue;  // a shorter strip has one piece less
+      const auto add_sums = [&](const float* tap_sum, int r, int s) {
+        if (r >= kR || s >= kS) return;
+        const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
+        float* const row = sums +
+            (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
+                           c_lane;
+        // All loads leave before the first is waited for.
+        float2 before[kBlockC / 4];
+#pragma unroll
+        for (int j = 0; j < kBlockC / 4; ++j) {
+          const float* const source = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+          const bool valid = !is_first && k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
+          before[j] = valid ? *reinterpret_cast<const float2*>(source) : make_float2(0.0f, 0.0f);
+        }
+#pragma unroll
+        for (int j = 0; j < kBlockC / 4; ++j) {
+          float* const destination = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+          const bool valid = k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
+          const float even = before[j].x + tap_sum[j * 2], odd = before[j].y + tap_sum[j * 2 + 1];
+          if (valid) *reinterpret_cast<float2*>(destination) = make_float2(even, odd);
+        }
       };
-      // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
-      // piece of one, and added to memory.
-      int x_row = 0, step = 0;
-      bool is_first = true;
-#pragma unroll 1
-      for (int sum_number = 0; sum_number < kSums; ++sum_number) {
-        constexpr int kStripsOfSum = kSummedStrips * kSplits;  // of all blocks
-        const int first_strip = split + sum_number / kPieces * kStripsOfSum;
-        const int end_strip = kStrips - first_strip < kStripsOfSum ? kStrips : first_strip + kStripsOfSum;
-        if (first_strip >= kStrips) break;
-        int accumulate_first = 0;
-#pragma unroll 1
-        for (int number = first_strip; number < end_strip; number += kSplits) {
-          const Strip strip(number);
-          const int p_first = strip.p_first + sum_number % kPieces * (kPieceRows * kRowStep);
-          const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep
-              : strip.p_end;
-          // Behind the end of its row, a run of dy has pixels of the next.
-          const int pixels_left = kQ - strip.q_first - operand_word(lane);
-#pragma unroll 1
-          for (int p = p_first; p < p_end; p += kRowStep, ++step) {
-            const int stage = step % kStages;
-            const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
-#pragma unroll 1
-            for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
-            const MatrixOperand x_r0 =
-                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
-            const MatrixOperand x_r1 =
-                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
-            const MatrixOperand x_r2 =
-                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
-            barrier_wait(dy_full + stage, step / kStages % 2);
-            const Element* const dy_stage = dy_stages + stage * kStageElements +
-                ((p * kQ + strip.q_first) & (kOperandChannels - 1));
-            // begin pixels
+      add_sums(sum[0], r_first + 0, s_first + 0);
+      add_sums(sum[1], r_first + 0, s_first + 1);
+      add_sums(sum[2], r_first + 0, s_first + 2);
+      add_sums(sum[3], r_first + 1, s_first + 0);
+      add_sums(sum[4], r_first + 1, s_first + 1);
+      add_sums(sum[5], r_first + 1, s_first + 2);
+      add_sums(sum[6], r_first + 2, s_first + 0);
+      add_sums(sum[7], r_first + 2, s_first + 1);
+      add_sums(sum[8], r_first + 2, s_first + 2);
 #pragma unroll
-            for (int block = 0; block < kRowPixels / kDepth; ++block) {
-#pragma unroll
-              for (int i = 0; i < 4; ++i) {
-                const int pixel = block * kDepth + i / 2 * kOperandChannels;
-                float value = dy_stage[(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)];
-                if (pixel >= pixels_left) value = 0.0f;
-                bias_sum[i % 2] += value;
-                a[block % 2][i] = round_to_tf32(value);
-              }
-              const int accumulate = block == 0 ? accumulate_first : 1;
-              multiply_begin();
-              multiply(sum[0], a[block % 2], x_r1 + (16 + block * 2) * kUnitRows, accumulate);  // r1s2
-              multiply(sum[1], a[block % 2], x_r2 + (0 + block * 2) * kUnitRows, accumulate);  // r2s0
-              multiply(sum[2], a[block % 2], x_r2 + (8 + block * 2) * kUnitRows, accumulate);  // r2s1
-              multiply(sum[3], a[block % 2], x_r2 + (16 + block * 2) * kUnitRows, accumulate);  // r2s2
-              multiply_commit();
-              multiply_wait<1>();
-              if (block == 0) release_previous();
-            }
-            // end pixels
-            accumulate_first = 1;
-            previous_stage = stage;
-            previous_row = x_row - kBlockR;
-            previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
-          }
+      for (int i = 0; i < 2; ++i) {
+        float value = bias_sum[i];
+        value += __shfl_xor_sync(0xffffffffu, value, 1);
+        value += __shfl_xor_sync(0xffffffffu, value, 2);
+        const int k = k_block + k_lane + i * kHalfRows;
+        if (lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0) {
+          float* const db_sum = sums + kBiasSums + group * kGroupK + k;
+          *db_sum = is_first ? value : *db_sum + value;
         }
-        multiply_wait<0>();
-#pragma unroll
-        for (int i = 0; i < 4; ++i) settle(sum[i]);
-        release_previous();
-        previous_rows = 0;
-        if (accumulate_first == 0) continue;  // a shorter strip has one piece less
-        const auto add_sums = [&](const float* tap_sum, int r, int s) {
-          if (r >= kR || s >= kS) return;
-          const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
-          float* const row = sums +
-              (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
-                             c_lane;
-          // All loads leave before the first is waited for.
-          float2 before[kBlockC / 4];
-#pragma unroll
-          for (int j = 0; j < kBlockC / 4; ++j) {
-            const float* const source = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
-            const bool valid = !is_first && k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
-            before[j] = valid ? *reinterpret_cast<const float2*>(source) : make_float2(0.0f, 0.0f);
-          }
-#pragma unroll
-          for (int j = 0; j < kBlockC / 4; ++j) {
-            float* const destination = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
-            const bool valid = k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
-            const float even = before[j].x + tap_sum[j * 2], odd = before[j].y + tap_sum[j * 2 + 1];
-            if (valid) *reinterpret_cast<float2*>(destination) = make_float2(even, odd);
-          }
-        };
-        add_sums(sum[0], r_first + 1, s_first + 2);
-        add_sums(sum[1], r_first + 2, s_first + 0);
-        add_sums(sum[2], r_first + 2, s_first + 1);
-        add_sums(sum[3], r_first + 2, s_first + 2);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float value = bias_sum[i];
-          value += __shfl_xor_sync(0xffffffffu, value, 1);
-          value += __shfl_xor_sync(0xffffffffu, value, 2);
-          const int k = k_block + k_lane + i * kHalfRows;
-          if (lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0 && consumer == 0) {
-            float* const db_sum = sums + kBiasSums + group * kGroupK + k;
-            *db_sum = is_first ? value : *db_sum + value;
-          }
-          bias_sum[i] = 0.0f;
-        }
-        is_first = false;
+        bias_sum[i] = 0.0f;
       }
+      is_first = false;
     }
   }
 }

@@ -1,7 +1,8 @@
 """All mutants, in the order they are run: what is quick to build first."""
 from mutants import (cache, depthwise, depthwise_nhwc, depthwise_planes, direct, exchanged_gradients, f16_pairs,
-                     fallback, gather_patches, generator, gradient_operands, gradients, host, joined_groups, pointwise,
-                     pointwise_gradients, runtime, split_gradients, stored_phases, wgmma, wgmma_rows)
+                     fallback, gather_patches, generator, gradient_operands, gradient_runs, gradients, host,
+                     joined_groups, pointwise, pointwise_gradients, runtime, split_gradients, stored_phases, wgmma,
+                     wgmma_rows)
 
 # Their texts are no longer there; what they break is now written otherwise, and they wait to be written anew.
 TO_WRITE_ANEW = {
@@ -22,7 +23,7 @@ MUTANTS = [
     mutant
     for part in (cache, runtime, host, direct, depthwise, depthwise_nhwc, depthwise_planes, fallback, wgmma, wgmma_rows,
                  f16_pairs, gather_patches, pointwise, gradients, pointwise_gradients, exchanged_gradients,
-                 gradient_operands, split_gradients, stored_phases, joined_groups, generator)
+                 gradient_operands, gradient_runs, split_gradients, stored_phases, joined_groups, generator)
     for mutant in part.MUTANTS
     if mutant.name not in TO_WRITE_ANEW
 ]

@@ -2,6 +2,7 @@
 #include "codegen/text/phases_text.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "fmt/format.h"
 
@@ -27,6 +28,27 @@ std::string residue_table(std::string_view name, const AxisPhases& phases) {
   return fmt::format("__constant__ int {}[] = {{{}}};\n", name, list);
 }
 
+/// The tap that a phase meets in the window's first: what defines it, and an expression.
+struct FirstTaps {
+  std::string definition, tap;
+};
+
+/// A sum where taps of neighbouring phases are equally far apart, as with two phases; lanes that have different phases
+/// would read a table one after the other.
+FirstTaps first_taps(std::string_view axis, const AxisPhases& phases, std::string_view phase) {
+  const std::vector<Phase>& list = phases.list;
+  const std::int64_t step = list.size() > 1 ? list[1].first_tap - list[0].first_tap : 1;
+  const std::string first = fmt::format("kFirst{}", axis);
+  const bool is_sum = std::ranges::adjacent_find(list, [&](const Phase& one, const Phase& next) {
+                        return next.first_tap - one.first_tap != step;
+                      }) == list.end();
+  if (!is_sum)
+    return {table(first, phases, [](const Phase& one) { return one.first_tap; }), fmt::format("{}[{}]", first, phase)};
+  return {fmt::format("constexpr int {} = {};  // of the first phase\n", first, list[0].first_tap),
+          fmt::format("{} {} {}{}", first, step < 0 ? "-" : "+", phase,
+                      std::abs(step) == 1 ? "" : fmt::format(" * {}", std::abs(step)))};
+}
+
 std::string shift_table(std::string_view axis, const AxisPhases& phases) {
   if (!phases.is_shifted()) return {};
   return table(fmt::format("k{}Shift", axis), phases, [](const Phase& one) { return one.shift; });
@@ -43,16 +65,19 @@ void add_filter_constants(Constants& c, const Problem& problem) {
 }
 
 std::string filter_tap_function(const Problem& problem) {
-  const auto first_tap = [](const Phase& phase) { return phase.first_tap; };
-  return "// The filter row, or column, that a phase meets in the window's first; those that the filter has not are "
-         "zero.\n" +
-         table("kFirstRow", problem.phases.rows, first_tap) + table("kFirstColumn", problem.phases.columns, first_tap) +
-         "// The tap that a phase meets in the window's; -1 for none.\n"
-         "__device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int window_tap) {\n"
-         "  const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;\n"
-         "  const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;\n"
-         "  return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;\n"
-         "}\n";
+  const FirstTaps rows = first_taps("Row", problem.phases.rows, "row_phase");
+  const FirstTaps columns = first_taps("Column", problem.phases.columns, "column_phase");
+  return fmt::format(
+      "// The filter row, or column, that a phase meets in the window's first; those that the filter has not are "
+      "zero.\n"
+      "{}{}"
+      "// The tap that a phase meets in the window's; -1 for none.\n"
+      "__device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int window_tap) {{\n"
+      "  const int r = {} - window_tap / kS * kRowStep;\n"
+      "  const int s = {} - window_tap % kS * kColumnStep;\n"
+      "  return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;\n"
+      "}}\n",
+      rows.definition, columns.definition, rows.tap, columns.tap);
 }
 
 std::string filter_tap(const Phases& phases, std::string_view k, std::string_view window_tap) {

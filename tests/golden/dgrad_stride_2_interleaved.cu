@@ -673,12 +673,12 @@ constexpr int kPiecePitch = 288;  // elements
 constexpr int kRowsOfSlice = 4;  // of an output channel
 
 // The filter row, or column, that a phase meets in the window's first; those that the filter has not are zero.
-__constant__ int kFirstRow[] = {1, 2};
-__constant__ int kFirstColumn[] = {1, 2};
+constexpr int kFirstRow = 1;  // of the first phase
+constexpr int kFirstColumn = 1;  // of the first phase
 // The tap that a phase meets in the window's; -1 for none.
 __device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int window_tap) {
-  const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;
-  const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;
+  const int r = kFirstRow + row_phase - window_tap / kS * kRowStep;
+  const int s = kFirstColumn + column_phase - window_tap % kS * kColumnStep;
   return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;
 }
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import torch
 from reference import exact, excess
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd import forward_ad
 from torch.library import opcheck
 from torch.nn import functional
 
 import jitconv.torch as jt
+from jitconv.torch import _convolution
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -290,3 +292,38 @@ def test_the_operator_is_seen_where_something_looks() -> None:
         warnings.simplefilter("ignore")
         jt.functional.conv2d(x, w, b, groups=2)
     assert any(event.name == "jitconv::convolution" for event in profile.events())
+
+
+def test_what_stands_between_autograd_and_the_kernel_is_not_left_out() -> None:
+    """Without derivatives the kernel is called at once, but for tensors and modes that have a part in the call."""
+    x, w, _ = (t.detach() for t in operands())
+    arguments = SETTINGS["asymmetric"]
+    negative = torch.complex(torch.zeros_like(x), -x).conj().imag
+    assert negative.is_neg()
+    with torch.no_grad():
+        expected = CONVOLUTION(x, w, None, *arguments)
+        assert torch.equal(CONVOLUTION(negative, w, None, *arguments), expected)
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            assert isinstance(CONVOLUTION(x, w, None, *arguments), FakeTensor)
+        assert CONVOLUTION(x.to("meta"), w.to("meta"), None, *arguments).is_meta
+        assert torch.equal(torch.vmap(lambda x: CONVOLUTION(x, w, None, *arguments))(x[None])[0], expected)
+    assert CONVOLUTION(x, w.requires_grad_(), None, *arguments).grad_fn is not None
+    assert torch.equal(CONVOLUTION(x, w.detach(), None, *arguments), expected)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_packed_weights_are_kept_of_parameters(grad: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other tensors of a graph nobody knows whether they come again."""
+    packs: list[bool] = []
+    forward = _convolution.Convolution.forward
+
+    def noted(self: Any, *tensors: Any, activation: bool, pack: bool) -> torch.Tensor:
+        packs.append(pack)
+        return forward(self, *tensors, activation, pack)
+
+    monkeypatch.setattr(_convolution.Convolution, "forward", noted)
+    x, w, _ = (t.detach() for t in operands())
+    with torch.set_grad_enabled(grad):
+        CONVOLUTION(x, w, None, *SETTINGS["asymmetric"])
+        CONVOLUTION(x, torch.nn.Parameter(w, requires_grad=False), None, *SETTINGS["asymmetric"])
+    assert packs == [False, not grad]

@@ -13,7 +13,7 @@ import torch
 
 import jitconv
 import jitconv.torch as jt
-from jitconv.torch import _choices, _policy, _stats
+from jitconv.torch import _choices, _convolution, _policy, _stats
 from jitconv.torch._choices import Choice, Choices
 
 
@@ -247,3 +247,33 @@ def test_a_key_names_what_a_time_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
         keys.add(_policy._key(c, ("forward",), (x,), "fp32"))
     assert len(keys) == 9
     assert all(f"jitconv {jitconv.__version__}" in key and "A GPU" in key for key in keys)
+
+
+class OnGpu(torch.Tensor):
+    """A CPU tensor that says it is a GPU's."""
+
+    is_cuda = True
+
+
+@pytest.mark.parametrize("takes_jitconv", [False, True])
+def test_a_capture_takes_what_was_measured_with_packed_weights(
+    takes_jitconv: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators keep packed weights before a capture, and none in it."""
+    capturing = False
+    choice = Choice(1.0, 2.0) if takes_jitconv else Choice(2.0, 1.0)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
+    monkeypatch.setattr(_policy, "_key", lambda *_: "key")
+    monkeypatch.setattr(_policy.choices, "get", lambda _: choice)
+    settings = jt.functional.convolution_of(2, (2, 2), 1, 0, 1, 1).settings
+    c = _policy.Choosing(_convolution.convolution(settings._replace(policy="auto")))
+    tensors = torch.randn(1, 1, 4, 3).as_subclass(OnGpu), torch.randn(2, 1, 2, 2).as_subclass(OnGpu)
+    run = lambda: None  # noqa: E731
+
+    def chosen(kind: str, pack: bool) -> Choice:
+        return c._choice((kind, False, True, pack), tensors, run, run)
+
+    assert chosen("forward", pack=True) is choice
+    capturing = True
+    assert chosen("forward", pack=False) is choice
+    assert chosen("another", pack=False) is _policy._ALWAYS

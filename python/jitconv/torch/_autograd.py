@@ -1,16 +1,49 @@
-"""Derivatives of the operators: for autograd, and for torch.func's transforms."""
+"""Derivatives of the operators: for autograd and torch.func's transforms; a shortcut where nobody asks for one."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from jitconv.torch import _activation
 from jitconv.torch._convolution import Settings
-from jitconv.torch._ops import library, refuse_tangents, to_settings
+from jitconv.torch._ops import (
+    _convolution_backward_kernel,
+    _convolution_kernel,
+    library,
+    refuse_tangents,
+    to_settings,
+)
+
+#: The dispatch keys of a call, those of autograd and before left out, behind which are the kernels of a device.
+_DEVICES = {torch._C.DispatchKeySet(key).raw_repr() for key in (torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA)}
+
+
+class _Shortcut:
+    """What `torch.library.register_autograd` registers with in the place of `library`.
+
+    A kernel of the key Autograd calls the dispatcher again, which converts all arguments twice and takes longer than
+    all else in a call. Where there is nothing to differentiate, and the dispatcher would go on with the kernel of a
+    device, that is called at once. Compiled graphs consist of such calls.
+    """
+
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        self._kernel = kernel
+
+    def impl(self, name: str, generated: Callable[..., Any], key: str, *, with_keyset: bool) -> None:
+        """Register the shortcut, and `generated` behind it."""
+        kernel, behind_autograd = self._kernel, torch._C._after_ADInplaceOrView_keyset
+
+        def autograd(keyset: Any, *arguments: Any, **keywords: Any) -> Any:
+            differentiates = torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments)
+            if not differentiates and (keyset & behind_autograd).raw_repr() in _DEVICES:
+                return kernel(*arguments, **keywords)
+            return generated(keyset, *arguments, **keywords)
+
+        library.impl(name, autograd, key, with_keyset=with_keyset)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -43,7 +76,9 @@ def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     return (*wanted, *(None for _ in ctx.arguments))
 
 
-torch.library.register_autograd("jitconv::convolution", _backward, setup_context=_setup_context, lib=library)
+torch.library.register_autograd(
+    "jitconv::convolution", _backward, setup_context=_setup_context, lib=_Shortcut(_convolution_kernel)
+)
 
 
 def _setup_double_context(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Any) -> None:
@@ -85,7 +120,10 @@ def _double_backward(ctx: Any, *incoming: torch.Tensor | None) -> tuple[Any, ...
 
 
 torch.library.register_autograd(
-    "jitconv::convolution_backward", _double_backward, setup_context=_setup_double_context, lib=library
+    "jitconv::convolution_backward",
+    _double_backward,
+    setup_context=_setup_double_context,
+    lib=_Shortcut(_convolution_backward_kernel),
 )
 
 

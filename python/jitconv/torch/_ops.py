@@ -69,9 +69,10 @@ def _convolution_kernel(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | N
         return _aten.forward(c, x, w, bias)
     if _policy.decides(c.settings.policy):
         c = _policy.choosing(c)
-    # Where torch.compile warms up for a CUDA graph, on a stream of its own, memory comes from the graph's pool, and
-    # keeping any is an error.
-    pack = not torch.is_grad_enabled() and on_default_stream(x.get_device())
+    # Packed weights are kept of parameters: what else a compiled graph has may be made anew in each call, as autocast's
+    # weights are. Where torch.compile warms up for a CUDA graph, on a stream of its own, memory comes from the graph's
+    # pool, and keeping any is an error.
+    pack = isinstance(w, torch.nn.Parameter) and not torch.is_grad_enabled() and on_default_stream(x.get_device())
     return c.forward(x, w, bias, activation=True, pack=pack)
 
 

@@ -128,7 +128,9 @@ class Choosing(Convolution):
         choice = self._known.get(call)
         if choice is None:
             if torch.cuda.is_current_stream_capturing():
-                return _ALWAYS  # nothing can be measured; a kernel that is missing is an error that says so
+                # Nothing can be measured. Operators do not keep packed weights in a capture; what was measured with
+                # packed ones holds. Without that, a kernel that is missing is an error that says so.
+                return self._known.get(((*what[:-1], True), *call[1:]), _ALWAYS)
             key = _key(self, what, tensors, math)
             choice = choices.get(key)
             if choice is None:

@@ -11,9 +11,7 @@ namespace jitconv::codegen {
 namespace {
 
 /// Pixels that a thread reads to put a unit of x in order, all of its copies together.
-std::int64_t pixels_of_unit(const WgradGeometry& geometry) {
-  return geometry.unit_pixels() + geometry.shifts().back();
-}
+std::int64_t pixels_of_unit(const WgradGeometry& geometry) { return geometry.unit_pixels() + geometry.shifts().back(); }
 
 }  // namespace
 
@@ -91,10 +89,9 @@ std::int64_t WgradWgmmaPrice::bytes_of_step(const WgradGeometry& geometry) const
 std::int64_t WgradWgmmaPrice::order(const WgradGeometry& geometry) const {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-  return costs_.multiply.step +
-         of_thread * ((tiling.x_vectors ? costs_.loads.order_vector
-                                        : pixels_of_unit(geometry) * costs_.loads.order_pixel) +
-                      (tiling.splits_operands ? costs_.split.x : 0));
+  return costs_.multiply.step + of_thread * ((tiling.x_vectors ? costs_.loads.order_vector
+                                                               : pixels_of_unit(geometry) * costs_.loads.order_pixel) +
+                                             (tiling.splits_operands ? costs_.split.x : 0));
 }
 
 std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const {

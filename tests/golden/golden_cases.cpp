@@ -234,8 +234,8 @@ const std::vector<GoldenCase>& golden_cases() {
         "input=32,64,56,56 weight=64,64,3,3 padding=1 operation=weight_gradient dtype=bf16 output_dtype=f32",
         Family::wgrad_wgmma, "pixels_from(word, kShifts[copy])");
     add("wgrad_wgmma_periods",
-        "input=8,16,127,127 weight=64,16,3,3 padding=1 operation=weight_gradient dtype=bf16 bias",
-        Family::wgrad_wgmma, "constexpr int kDyPeriod = 8;");
+        "input=8,16,127,127 weight=64,16,3,3 padding=1 operation=weight_gradient dtype=bf16 bias", Family::wgrad_wgmma,
+        "constexpr int kDyPeriod = 8;");
     add("wgrad_wgmma_nhwc",
         "input=8,64,512,256 weight=128,64,5,7 operation=weight_gradient dtype=bf16 layout=nhwc bias",
         Family::wgrad_wgmma, "multiply_pixels(sum[0], dy_pixels");

@@ -3,7 +3,7 @@
 #
 #   bench/measure_all.sh LIBRARY FOLDER GPU [GROUP...]
 #
-# LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 ieee gradients lists
+# LIBRARY is libjitconv.so, GPU the first word of the files' names (h200). Groups: forward fp32 ieee gradients lists
 # networks depthwise few_channels; default all of these. A group is one sequence of runs, so that groups can share a
 # machine with several GPUs: CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the
 # list of networks.

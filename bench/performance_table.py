@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rewrites the tables and charts of README.md and docs/ from the JSON files of a run.
 
-    python3 bench/performance_table.py docs/performance --gpu h100
+    python3 bench/performance_table.py docs/performance
 
 The folder holds what bench/compare_pytorch.py, bench/compare_gradients.py, bench/ablate.py and jitconv-run wrote, under
 names that bench/measure_all.sh gives them. A table stands between the lines `<!-- performance table NAME -->` and
@@ -231,36 +231,37 @@ def ablation_rows(results):
 
 
 class Run:
-    """The JSON files of one GPU in a folder: `forward-tf32-nchw` is FOLDER/GPU-forward-tf32-nchw.json. Files that runs
-    of a list in parts wrote, NAME.1.json and so on, are one."""
+    """The JSON files in a folder: `forward-tf32-nchw` is FOLDER/GPU-forward-tf32-nchw.json of the first of the GPUs that
+    has one. Files that runs of a list in parts wrote, NAME.1.json and so on, are one."""
 
-    def __init__(self, folder, gpu):
-        self.folder, self.gpu = folder, gpu
+    def __init__(self, folder, gpus):
+        self.folder, self.gpus = folder, gpus
 
     def __call__(self, name):
         parts = self.files(name)
         if not parts:
-            raise FileNotFoundError(f"{self.gpu}-{name}.json")
+            raise FileNotFoundError(f"{name}.json of {' or '.join(self.gpus)}")
         first, *others = (json.loads(part.read_text()) for part in parts)
         for other in others:
             first["results"] += other["results"]
         return first
 
     def files(self, name):
-        return [file for end in ("", ".[0-9]*") for file in sorted(self.folder.glob(f"{self.gpu}-{name}{end}.json"))]
+        of_gpus = ([file for end in ("", ".[0-9]*") for file in sorted(self.folder.glob(f"{gpu}-{name}{end}.json"))]
+                   for gpu in self.gpus)
+        return next((files for files in of_gpus if files), [])
 
     def modes(self, name):
         """Of a list, the modes in which it was measured."""
         found = {mode: self(f"{name}-{mode}") for mode in MODES if self.files(f"{name}-{mode}")}
         if not found:
-            raise FileNotFoundError(f"{self.gpu}-{name}-*.json")
+            raise FileNotFoundError(f"{name}-*.json of {' or '.join(self.gpus)}")
         return found
 
 
 def tables_of(run):
     """Name and maker of every table."""
     forward = lambda mode, names=None: lambda: comparison_rows(run(f"forward-{mode}"), names)  # noqa: E731
-    h200 = Run(run.folder, "h200")  # of what has been measured on it more lately
     tables = {
         "configurations": lambda: configuration_rows(run("forward-ieee-nchw"), lambda name: name in NAMED),
         "full-configurations": lambda: configuration_rows(run("forward-ieee-nchw"),
@@ -270,29 +271,28 @@ def tables_of(run):
         "ieee-all": forward("ieee-nchw"),
         "fp32-nchw": forward("fp32-nchw", TENSOR),
         "fp32-nhwc": forward("fp32-nhwc", TENSOR),
-        "fp16x3-nchw-h200": lambda: comparison_rows(h200("forward-fp16x3-nchw"), TENSOR),
-        "fp16x3-nhwc-h200": lambda: comparison_rows(h200("forward-fp16x3-nhwc"), TENSOR),
+        "fp16x3-nchw": lambda: comparison_rows(run("forward-fp16x3-nchw"), TENSOR),
+        "fp16x3-nhwc": lambda: comparison_rows(run("forward-fp16x3-nhwc"), TENSOR),
         "compile": lambda: compile_rows(run("ieee-run")),
         "deepbench-best": lambda: best_layout_sentence([run(f"deepbench-tf32-{layout}") for layout in ("nchw", "nhwc")]),
         "networks": lambda: modes_summary(run.modes("networks")),
-        "networks-bias": lambda: modes_summary(h200.modes("networks-bias")),
+        "networks-bias": lambda: modes_summary(run.modes("networks-bias")),
         "depthwise-nhwc-bf16": lambda: list_summary(run("depthwise-bf16-nhwc")),
         "depthwise-nhwc-f32": lambda: list_summary(run("depthwise-tf32-nhwc")),
         "transposed": lambda: gradient_rows(run("transposed-tf32-nchw")),
-        "gradients-deepbench": lambda: gradient_summary(h200("gradients-deepbench-tf32-nchw")),
-        "gradients-deepbench-behind": lambda: behind_rows(h200("gradients-deepbench-tf32-nchw")),
+        "gradients-deepbench": lambda: gradient_summary(run("gradients-deepbench-tf32-nchw")),
+        "gradients-deepbench-behind": lambda: behind_rows(run("gradients-deepbench-tf32-nchw")),
     }
     for mode in MODES:
         tables[mode] = forward(mode, TENSOR)
         tables[f"gradients-{mode}"] = lambda mode=mode: gradient_rows(run(f"gradients-{mode}"))
         tables[f"networks-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-{mode}"))
-        tables[f"networks-bias-{mode}-behind"] = lambda mode=mode: behind_rows(h200(f"networks-bias-{mode}"))
+        tables[f"networks-bias-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-bias-{mode}"))
     tables["gradients-ieee-nchw"] = lambda: gradient_rows(run("gradients-ieee-nchw"))
     for name in ("kernelbench-l2-tf32-nchw", "deepbench-tf32-nchw", "deepbench-tf32-nhwc", "deepbench-bias-tf32-nchw",
                  "networks-bias-fp32-nchw", "networks-bias-fp32-nhwc"):
-        measured = h200 if name == "deepbench-bias-tf32-nchw" else run
-        tables[name] = lambda name=name, measured=measured: list_summary(measured(name))
-        tables[f"{name}-behind"] = lambda name=name, measured=measured: behind_rows(measured(name))
+        tables[name] = lambda name=name: list_summary(run(name))
+        tables[f"{name}-behind"] = lambda name=name: behind_rows(run(name))
     return tables
 
 
@@ -305,22 +305,23 @@ def charts_of(run):
             panels.append((TITLES[mode], comparison, comparison["dtype"], lambda one, mode=mode: best_ms(one, mode)))
         return charts.bars(panels)
 
-    def dots(name, title, run=run):
+    def dots(name, title):
         modes = run.modes(name)
         lists = [(mode.replace("-", " "), ratios_of(one)) for mode, one in modes.items()]
         return charts.dots(f"{title}: cuDNN's faster layout over jitconv, sorted, one dot for each convolution", lists)
 
     return {"tensor": headline, "networks": lambda: dots("networks", "Convolutions of published networks"),
-            "networks-bias": lambda: dots("networks-bias", "Convolutions of published networks, with bias",
-                                          Run(run.folder, "h200"))}
+            "networks-bias": lambda: dots("networks-bias", "Convolutions of published networks, with bias")}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="where the JSON files are; charts are drawn there")
-    parser.add_argument("--gpu", default="h100", help="the first word of the files' names (default: h100)")
+    parser.add_argument("--gpu", default="h200,h100", metavar="NAME,...",
+                        help="first words of the files' names, the one to take where there are several first (default: "
+                             "%(default)s)")
     options = parser.parse_args()
-    run, tables, missing = Run(options.folder, options.gpu), {}, []
+    run, tables, missing = Run(options.folder, options.gpu.split(",")), {}, []
     for name, make in tables_of(run).items():
         try:
             tables[name] = make()

@@ -149,15 +149,13 @@ Holes item_loop(const Problem& problem, const PackWeightsTiling& tiling) {
   const bool all_alike = phases && tiling.packed_slices(problem) % tiling.block_slices == 0;
   const std::string end = fmt::format("{} * {}", all_alike ? "kPackSlices" : "slices",
                                       tiling.folded_columns > 1 ? "(kRowsOfSlice * kFoldedColumns)" : "kRowsOfSlice");
-  std::string head = fmt::format(
-      "for (int item = static_cast<int>(threadIdx.x) / kPackK; item < {};\n     item += kThreads / kPackK) {{", end);
-  if (phases)
-    head = fmt::format(
-        "for (int item = static_cast<int>(threadIdx.x / kPackLanes); item < {};\n     item += kThreads / kPackLanes) "
-        "{{",
-        end);
-  if (phases && tiling.lanes(problem) == PackWeightsTiling::kThreads)
-    head = fmt::format("for (int item = 0; item < {}; ++item) {{", end);
+  const std::string_view first = phases ? "static_cast<int>(threadIdx.x / kPackLanes)"
+                                        : "static_cast<int>(threadIdx.x) / kPackK",
+                         lanes = phases ? "kPackLanes" : "kPackK";
+  const std::string head =
+      phases && tiling.lanes(problem) == PackWeightsTiling::kThreads
+          ? fmt::format("for (int item = 0; item < {}; ++item) {{", end)
+          : fmt::format("for (int item = {}; item < {};\n     item += kThreads / {}) {{", first, end, lanes);
   return {{"count_slices", all_alike ? ""
                                      : "const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - "
                                        "first_slice : kPackSlices;"},

@@ -72,10 +72,9 @@ std::string tap_of_w(const Problem& problem, const PackWeightsTiling& tiling, st
 }
 
 std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling) {
-  const bool phases = problem.is_sub_pixel();
+  const bool phases = problem.is_sub_pixel(), behind = phases && has_rows_behind(problem, tiling);
   const std::string of_phase = fmt::format("{}filter_tap(row_phase, column_phase, r * kS + s){}",
-                                           phases && has_rows_behind(problem, tiling) ? "phase < kPhases ? " : "",
-                                           phases && has_rows_behind(problem, tiling) ? " : -1" : "");
+                                           behind ? "phase < kPhases ? " : "", behind ? " : -1" : "");
   return fmt::format(
       "{}"
       "const int place = dx_channel * {} + tap_of_w;\n"

@@ -2,7 +2,6 @@
 #include "codegen/wgmma/pixels.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "codegen/arithmetic.h"
 #include "codegen/tensor_map.h"

@@ -87,15 +87,18 @@ class Search {
 
   /// Whether TMA can bring runs of the planes of both tensors.
   bool can_copy() const {
-    return problem_.alignment >= 16 && (problem_.columns.stride == 1 || given_.packs_x) &&
-           has_runs(problem_.input, problem_.c) && has_runs(problem_.output, problem_.k);
+    const Axis& columns = problem_.columns;
+    const std::int64_t shortest = columns.reach() / columns.stride + 5 * unit_pixels();  // of x, with its ends
+    return problem_.alignment >= 16 && (columns.stride == 1 || given_.packs_x) &&
+           shortest <= TensorMapShape::kMostBox && has_runs(problem_.input, problem_.c) &&
+           has_runs(problem_.output, problem_.k);
   }
 
-  /// Whether the planes of a tensor, or of whole periods of its channels, are rows that TMA can bring parts of.
+  /// Whether the planes of a tensor, or of whole periods of its channels, are rows of a tensor map.
   bool has_runs(const View& view, std::int64_t channels) const {
     const std::int64_t period = plane_period_of(view);
-    return view.layout() == Layout::nchw && channels % period == 0 &&
-           (problem_.n == 1 || view.stride.n % unit_pixels() == 0) && period * view.stride.c < INT32_MAX / 2;
+    return view.layout() == Layout::nchw && channels % period == 0 && view.stride.n % unit_pixels() == 0 &&
+           period * view.stride.c < INT32_MAX / 2;
   }
 
   std::int64_t unit_pixels() const { return 16 / problem_.input.element_bytes(); }
@@ -244,7 +247,7 @@ class Search {
       // Producer threads know that a step's copies have arrived when they copy the next step's, and consumers
       // release a step's stage in the next.
       if (tiling.threads_load() && geometry.copies_dy_async() && stages < 3) continue;
-      if (tiling.takes_boxes() && geometry.box_pixels() > TensorMapShape::kMostBox) return;
+      if (geometry.longest_box() > TensorMapShape::kMostBox) return;
       if (geometry.shared_bytes() > target_.shared_bytes_per_block) continue;
       splits(tiling);
       return;
@@ -322,8 +325,8 @@ void add_planes(const Problem& asked, WgradWgmmaTiling tiling, const Target& tar
   }
 }
 
-/// Adds tilings for larger filters whose tensors a kernel before packs. 16-bit tensors become NHWC, with rows of whole
-/// strides, and are read as boxes. Floats become planes; in their rows each phase of columns is whole vectors.
+/// Adds tilings for larger filters whose tensors a kernel before packs. 16-bit tensors become NHWC rows of whole
+/// strides, read as boxes. Floats become planes; in their rows each phase of columns is whole vectors.
 void add_packed_rows(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
   const Problem problem = tiling.problem_of(asked);
   const bool floats = problem.input.type == DataType::f32;

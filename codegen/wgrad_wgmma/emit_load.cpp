@@ -99,13 +99,13 @@ std::string copy_dy_runs(const WgradGeometry& geometry) {
 /// The thread's copy of a row of x: of a box of columns, where rows start at multiples of 16 bytes, and so with zeros
 /// outside of the image; else of a run of the plane.
 std::string copy_x(const WgradGeometry& geometry) {
-  if (geometry.x_period() > 1)
-    return fill_template(embedded_text("wgrad_wgmma/copy_x_periods.cu.in"), {{"s_offset", s_offset(geometry)}});
   if (geometry.tiling().x_vectors)
     return fmt::format(
         "tensor_copy_3d_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h{},\n"
         "                         strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);\n",
         geometry.phases() > 1 ? " * kStrideW" : "");
+  if (geometry.x_period() > 1)
+    return fill_template(embedded_text("wgrad_wgmma/copy_x_periods.cu.in"), {{"s_offset", s_offset(geometry)}});
   return fmt::format(
       "tensor_copy_3d_to_shared(raw_rows + slot * kRawElements, &x, (h * kW + strip.q_first + kFirstShift{}) & "
       "~(kOperandChannels - 1),\n"

@@ -62,10 +62,12 @@ std::int64_t WgradWgmmaPrice::shared_bytes(const WgradGeometry& geometry) {
   const std::int64_t parts = tiling.splits_operands ? 3 : 1;
   const std::int64_t multiplications =
       parts * (tiling.row_pixels / geometry.depth()) * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
-  // Consumers that share taps read a half of dy each, others all of it, and pairs that are cut twice.
-  const std::int64_t reads_of_dy = (tiling.consumers_k == 2 ? 1 : 2) * (geometry.cuts_pairs() ? 2 : 1);
-  // Pixels that are read alone have bank conflicts.
-  const std::int64_t reads_of_x = tiling.x_vectors ? 1 : pixels_of_unit(geometry) / 2;
+  // Consumers that share taps read a half of dy each, others all of it, and pairs that are cut twice. Fitted: those of
+  // split operands count as if they read all.
+  const std::int64_t consumers = tiling.consumers_k == 2 && !tiling.splits_operands ? 1 : 2,
+                     reads_of_dy = consumers * (geometry.cuts_pairs() ? 2 : 1);
+  // Fitted: copied pixels that are read alone have bank conflicts.
+  const std::int64_t reads_of_x = tiling.orders() && !tiling.x_vectors ? pixels_of_unit(geometry) / 2 : 1;
   return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + (1 + reads_of_x) * geometry.raw_bytes()) +
          (1 + reads_of_dy) * geometry.stage_bytes();
 }
@@ -99,8 +101,9 @@ std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const 
   if (tiling.copies_operands()) return costs_.multiply.step;
   if (tiling.orders()) return order(geometry);
   const std::int64_t loads = ceil_div(geometry.loads(), 128);
-  // Fitted: what is stored counts, too.
-  const std::int64_t of_pixel = static_cast<std::int64_t>(geometry.shifts().size()) + 3;
+  // Fitted: what is stored counts, too, and with a stride what is stored of each phase.
+  const auto copies = static_cast<std::int64_t>(geometry.shifts().size());
+  const std::int64_t of_pixel = geometry.phases() > 1 ? copies + 3 : tiling.gathers() ? 2 : 2 * copies;
   const std::int64_t issues = tiling.x_vectors ? 4 : geometry.unit_pixels() * of_pixel;
   return geometry.new_rows() *
              (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency + loads * issues * costs_.loads.issue +
@@ -112,7 +115,8 @@ std::int64_t WgradWgmmaPrice::copy_dy(const WgradGeometry& geometry) const {
   constexpr std::int64_t kInFlight = 8;  // of a thread, by way of registers
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t copies = std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector;
-  return copies * costs_.loads.copy +
+  // Not fitted to columns that are gathered.
+  return copies * (tiling.gathers() ? costs_.loads.issue : costs_.loads.copy) +
          (geometry.copies_dy_async() ? 0 : ceil_div(copies, kInFlight) * costs_.loads.latency);
 }
 

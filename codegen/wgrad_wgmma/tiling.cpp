@@ -242,8 +242,8 @@ std::int64_t WgradGeometry::x_part_bytes() const {
 }
 
 int WgradGeometry::dy_pitch() const {
-  // Lanes read 8 output channels of 4 neighbouring pixels: different banks, either way. Boxes of the planes of a period
-  // begin at the same bank, so each starts a unit before the last one's.
+  // Lanes read 8 output channels of 4 neighbouring pixels: different banks, either way. The boxes of a period all begin
+  // at bank 0, so each brings a unit more in front of its pixels than the one before, and rows have room for that.
   return problem_.output.layout() == Layout::nchw ? tiling_.row_pixels + unit_pixels() * static_cast<int>(dy_period())
                                                   : tiling_.block_k() + 8;
 }

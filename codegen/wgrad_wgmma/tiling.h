@@ -193,7 +193,7 @@ class WgradGeometry {
   std::int64_t stage_bytes() const;  ///< of dy
   std::int64_t dy_first_byte() const { return tiling_.x_rows * x_row_bytes(); }
   /// Runs of planes: so many channels have planes that start at different places within 16 bytes, and a box for each.
-  std::int64_t x_period() const { return tiling_.orders() ? plane_period_of(problem_.input) : 1; }
+  std::int64_t x_period() const { return tiling_.orders() && !tiling_.x_vectors ? plane_period_of(problem_.input) : 1; }
   std::int64_t dy_period() const { return tiling_.orders() ? plane_period_of(problem_.output) : 1; }
   /// Whether rows of dy have 16-bit pixels that are pairs of an operand, but lie in two words.
   bool cuts_pairs() const { return tiling_.orders() && !is_fp32() && problem_.columns.output % 2 != 0; }
@@ -206,6 +206,10 @@ class WgradGeometry {
   std::int64_t barriers_first_byte() const { return raw_first_byte() + tiling_.raw_rows * raw_slot_bytes(); }
   std::int64_t shared_bytes() const {
     return barriers_first_byte() + 16 * (tiling_.x_rows + tiling_.stages + tiling_.raw_rows);
+  }
+  /// Pixels of the longest box of either tensor, where there are any that depend on the tiling.
+  int longest_box() const {
+    return tiling_.takes_boxes() ? box_pixels() : tiling_.orders() ? std::max(raw_pitch(), dy_pitch()) : 0;
   }
   std::int64_t strips_of_row() const { return ceil_div(problem_.columns.output, tiling_.row_pixels); }
   /// Rows from one step to the next: where a block has several filter rows, their distance, so that they share rows of

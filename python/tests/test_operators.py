@@ -294,8 +294,35 @@ def test_the_operator_is_seen_where_something_looks() -> None:
     assert any(event.name == "jitconv::convolution" for event in profile.events())
 
 
-def test_what_stands_between_autograd_and_the_kernel_is_not_left_out() -> None:
-    """Without derivatives the kernel is called at once, but for tensors and modes that have a part in the call."""
+@pytest.fixture
+def redispatched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of the operators that are called by way of the dispatcher once more, behind autograd."""
+    names: list[str] = []
+    redispatch = torch._ops.OpOverload.redispatch
+
+    def noted(self: torch._ops.OpOverload, *arguments: Any, **keywords: Any) -> Any:
+        names.append(self._opname)
+        return redispatch(self, *arguments, **keywords)
+
+    monkeypatch.setattr(torch._ops.OpOverload, "redispatch", noted)
+    return names
+
+
+def test_without_derivatives_the_kernel_is_called_at_once(redispatched: list[str]) -> None:
+    x, w, b = (t.detach() for t in operands())
+    arguments = SETTINGS["asymmetric"]
+    y = CONVOLUTION(x, w, b, *arguments)
+    BACKWARD(y, x, w, None, *arguments, output_mask=[True, True, False])
+    with torch.no_grad():
+        CONVOLUTION(x.requires_grad_(), w, b, *arguments)
+    with torch.inference_mode():
+        CONVOLUTION(x, w, b, *arguments)
+    assert redispatched == []
+    CONVOLUTION(x, w, b, *arguments)
+    assert redispatched == ["convolution"]
+
+
+def test_what_stands_between_autograd_and_the_kernel_is_not_left_out(redispatched: list[str]) -> None:
     x, w, _ = (t.detach() for t in operands())
     arguments = SETTINGS["asymmetric"]
     negative = torch.complex(torch.zeros_like(x), -x).conj().imag
@@ -306,9 +333,11 @@ def test_what_stands_between_autograd_and_the_kernel_is_not_left_out() -> None:
         with FakeTensorMode(allow_non_fake_inputs=True):
             assert isinstance(CONVOLUTION(x, w, None, *arguments), FakeTensor)
         assert CONVOLUTION(x.to("meta"), w.to("meta"), None, *arguments).is_meta
+    assert redispatched == ["convolution"] * 3
+    with torch.no_grad():
         assert torch.equal(torch.vmap(lambda x: CONVOLUTION(x, w, None, *arguments))(x[None])[0], expected)
-    assert CONVOLUTION(x, w.requires_grad_(), None, *arguments).grad_fn is not None
-    assert torch.equal(CONVOLUTION(x, w.detach(), None, *arguments), expected)
+        gradient = torch.func.grad(lambda w: jt.functional.conv2d(x, w, padding=1, groups=2).sum())(w)
+    assert gradient.abs().sum() > 0
 
 
 @pytest.mark.parametrize("grad", [False, True])

@@ -255,6 +255,16 @@ class OnGpu(torch.Tensor):
     is_cuda = True
 
 
+class Noted:
+    """What knows no call, and notes what it is asked."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: self.calls.append(name)
+
+
 @pytest.mark.parametrize("takes_jitconv", [False, True])
 def test_a_capture_takes_what_was_measured_with_packed_weights(
     takes_jitconv: bool, monkeypatch: pytest.MonkeyPatch
@@ -270,10 +280,16 @@ def test_a_capture_takes_what_was_measured_with_packed_weights(
     tensors = torch.randn(1, 1, 4, 3).as_subclass(OnGpu), torch.randn(2, 1, 2, 2).as_subclass(OnGpu)
     run = lambda: None  # noqa: E731
 
-    def chosen(kind: str, pack: bool) -> Choice:
-        return c._choice((kind, False, True, pack), tensors, run, run)
+    def chosen(kind: str, last: bool) -> Choice:
+        return c._choice((kind, False, True, last), tensors, run, run)
 
-    assert chosen("forward", pack=True) is choice
+    assert chosen("forward", last=True) is choice
+    assert chosen("backward", last=True) is choice
     capturing = True
-    assert chosen("forward", pack=False) is choice
-    assert chosen("another", pack=False) is _policy._ALWAYS
+    assert chosen("forward", last=False) is choice
+    assert chosen("backward", last=False) is _policy._ALWAYS
+    calls: list[str] = []
+    monkeypatch.setattr(c, "calls", Noted(calls))
+    monkeypatch.setattr(_policy, "_compute", lambda choice, mine, theirs: choice)
+    assert c._run(*tensors, None, True, False, casts=False) is choice  # type: ignore[comparison-overlap]
+    assert calls == ["run"]

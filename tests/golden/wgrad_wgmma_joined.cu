@@ -355,8 +355,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c128h56w56_k128_3x3_pad1x1_g32_bias(const 
   if (warp < kProducerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // The producer warpgroups. One of their threads issues TMA copies of runs of rows of dy and x as they lie in
-    // memory, those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other
-    // warps put those of x in order.
+    // memory, those of dy from a multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
+    // those of x in order.
     if (warp == 0) {
       if (lane == 0) {
         int x_row = 0, step = 0;

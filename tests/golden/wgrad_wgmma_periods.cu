@@ -368,8 +368,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n8c16h127w127_k64_3x3_pad1x1_bias(const __gr
   if (warp < kProducerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // The producer warpgroups. One of their threads issues TMA copies of runs of rows of dy and x as they lie in
-    // memory, those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other
-    // warps put those of x in order.
+    // memory, those of dy from a multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
+    // those of x in order.
     if (warp == 0) {
       if (lane == 0) {
         int x_row = 0, step = 0;
@@ -394,8 +394,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n8c16h127w127_k64_3x3_pad1x1_bias(const __gr
             const int stage = step % kStages;
             barrier_wait(dy_empty + stage, step / kStages % 2 ^ 1);
             barrier_arrive_expecting(dy_full + stage, kDyBytes);
-            // Each box's planes start at another place within 16 bytes. It begins a unit before the last one's, at
-            // another bank.
+            // A box for each place within 16 bytes where planes start. Each brings 16 bytes more in front of its pixels
+            // than the one before, so that these lie at other banks.
 #pragma unroll
             for (int start = 0; start < kDyPeriod; ++start)
               tensor_copy_3d_to_shared(dy_stages + stage * kStageElements + start * kDyBoxElements, &dy,

@@ -412,8 +412,8 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
   if (warp < kProducerWarps) {
     shrink_registers_to<kProducerRegisters>();
     // The producer warpgroups. One of their threads issues TMA copies of runs of rows of dy and x as they lie in
-    // memory, those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other
-    // warps put those of x in order.
+    // memory, those of dy from a multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
+    // those of x in order.
     if (warp == 0) {
       if (lane == 0) {
         int x_row = 0, step = 0;

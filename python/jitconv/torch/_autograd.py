@@ -18,7 +18,7 @@ from jitconv.torch._ops import (
     to_settings,
 )
 
-#: The dispatch keys of a call, those of autograd and before left out, behind which are the kernels of a device.
+#: Sets of dispatch keys, without autograd's and those before, of calls that go on with the kernel of a device.
 _DEVICES = {torch._C.DispatchKeySet(key).raw_repr() for key in (torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA)}
 
 
@@ -33,8 +33,8 @@ class _Shortcut:
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self._kernel = kernel
 
-    def impl(self, name: str, generated: Callable[..., Any], key: str, *, with_keyset: bool) -> None:
-        """Register the shortcut, and `generated` behind it."""
+    def impl(self, name: str, generated: Callable[..., Any], key: str, **options: Any) -> None:
+        """Register the shortcut, and `generated`, which takes the set of dispatch keys first, behind it."""
         kernel, behind_autograd = self._kernel, torch._C._after_ADInplaceOrView_keyset
 
         def autograd(keyset: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -43,7 +43,7 @@ class _Shortcut:
                 return kernel(*arguments, **keywords)
             return generated(keyset, *arguments, **keywords)
 
-        library.impl(name, autograd, key, with_keyset=with_keyset)
+        library.impl(name, autograd, key, **options)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:

@@ -66,6 +66,8 @@ class Choosing(Convolution):
         what = ("forward", b is not None, activation, pack)
         choice = self._choice(what, (x, w), mine, partial(by_pytorch, x, w, b))
         result: torch.Tensor = _compute(choice, mine, partial(by_pytorch, x, w, b))
+        if x.is_cuda and torch.cuda.is_current_stream_capturing():
+            return result  # what was measured for other calls is not remembered as theirs
         if choice.takes_jitconv and choice is not _ALWAYS:
             self.calls.share(self._jitconv.calls, x, w, b, activation, pack, casts)
         elif not choice.takes_jitconv and not choice.reason:  # what jitconv cannot compute is counted at each call
@@ -128,9 +130,10 @@ class Choosing(Convolution):
         choice = self._known.get(call)
         if choice is None:
             if torch.cuda.is_current_stream_capturing():
-                # Nothing can be measured. Operators do not keep packed weights in a capture; what was measured with
-                # packed ones holds. Without that, a kernel that is missing is an error that says so.
-                return self._known.get(((*what[:-1], True), *call[1:]), _ALWAYS)
+                # Nothing can be measured, and a kernel that is missing is an error that says so. Operators keep no
+                # packed weights in a capture: what was measured with packed ones holds.
+                packed = ((*what[:-1], True), *call[1:])
+                return self._known.get(packed, _ALWAYS) if what[0] == "forward" else _ALWAYS
             key = _key(self, what, tensors, math)
             choice = choices.get(key)
             if choice is None:

@@ -44,6 +44,8 @@ TEST(WeightGradientRuns, OfPlanesThatStartAtDifferentPlaces) {
       "input=2,48,9,15 weight=80,24,3,3 groups=2 padding=1 math=tf32 bias",
       "input=2,16,11,15 weight=72,16,3,3 stride=2,1 padding=1 math=tf32",
       "input=2,64,9,13 weight=8,64,3,3 padding=1 math=tf32 bias",
+      // A dilation so far that a run of half the length is all that fits a box.
+      "input=1,64,3,255 weight=64,64,1,3 dilation=1,64 padding=0,64 dtype=bf16",
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";
   run("weight gradients of planes that start at different places",

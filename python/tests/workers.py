@@ -5,6 +5,7 @@ The processes of ``cpu`` and of ``cuda:0`` meet over gloo. Of ``cuda`` each has 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,3 +108,5 @@ if __name__ == "__main__":
     dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=rank, world_size=count)
     {"cache": share_cache, "ddp": ddp, "fsdp": fsdp}[what](count, rank, device)
     dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # threads of gloo may still run, and PyTorch then aborts at the interpreter's end

@@ -153,7 +153,7 @@ Holes item_loop(const Problem& problem, const PackWeightsTiling& tiling) {
                                         : "static_cast<int>(threadIdx.x) / kPackK",
                          lanes = phases ? "kPackLanes" : "kPackK";
   const std::string head =
-      phases && tiling.lanes(problem) == PackWeightsTiling::kThreads
+      phases && tiling.lanes_are_all_threads(problem)
           ? fmt::format("for (int item = 0; item < {}; ++item) {{", end)
           : fmt::format("for (int item = {}; item < {};\n     item += kThreads / {}) {{", first, end, lanes);
   return {{"count_slices", all_alike ? ""
@@ -235,7 +235,7 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
           is_gradient(problem) ? "elements" : "elements, an odd number of banks");
   }
   if (tiling.filter_rows == 1) c.add("kUnitsOfSlice", units, "in a step");
-  c.add("kRowsOfSlice", tiling.slice_rows(problem) / tiling.folded_columns, "of an output channel");
+  c.add("kRowsOfSlice", tiling.slice_rows(problem), "of an output channel");
   std::string text = c.text();
   text.pop_back();
   return text;

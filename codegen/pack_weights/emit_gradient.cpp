@@ -9,9 +9,9 @@
 namespace jitconv::codegen {
 namespace {
 
-/// Whether a tile has rows behind the last phase's.
+/// Whether there are phases, and a tile has rows behind the last one's.
 bool has_rows_behind(const Problem& problem, const PackWeightsTiling& tiling) {
-  return tiling.packed_phases(problem) > outer_phases(problem.phases);
+  return problem.is_sub_pixel() && tiling.packed_phases(problem) > outer_phases(problem.phases);
 }
 
 /// How many rows of a unit, in order, threads go through: those that blocks have of each phase.
@@ -54,7 +54,7 @@ void add_gradient_block(Constants& c, const Problem& problem, const PackWeightsT
     c.add("kPhaseK", problem.k / phases, "output channels of each");
     if (has_rows_behind(problem, tiling) && !tiling.has_whole_phases(problem))
       c.add("kPackPhases", tiling.packed_phases(problem), "up to a tile's end");
-    if (tiling.lanes(problem) < PackWeightsTiling::kThreads)
+    if (!tiling.lanes_are_all_threads(problem))
       c.add("kPackLanes", tiling.lanes(problem), "threads that write along the output channels");
   }
   if (PackWeightsTiling::skews_pieces(problem))
@@ -72,7 +72,7 @@ std::string tap_of_w(const Problem& problem, const PackWeightsTiling& tiling, st
 }
 
 std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling) {
-  const bool phases = problem.is_sub_pixel(), behind = phases && has_rows_behind(problem, tiling);
+  const bool phases = problem.is_sub_pixel(), behind = has_rows_behind(problem, tiling);
   const std::string of_phase = fmt::format("{}filter_tap(row_phase, column_phase, r * kS + s){}",
                                            behind ? "phase < kPhases ? " : "", behind ? " : -1" : "");
   return fmt::format(
@@ -85,8 +85,6 @@ std::string gradient_first_channel(const Problem& problem, const PackWeightsTili
 std::string fill_gradient(const Problem& problem, const PackWeightsTiling& tiling, std::string_view write_rows,
                           Holes holes) {
   const bool phases = problem.is_sub_pixel(), innermost = problem.phases.columns_innermost;
-  const bool behind = phases && has_rows_behind(problem, tiling);
-  const bool all_threads = phases && tiling.lanes(problem) == PackWeightsTiling::kThreads;
   holes.emplace("filter", phases ? "(kFilterR * kFilterS)" : "(kR * kS)");
   holes.emplace("channels", phases ? "kPhaseChannels" : "kGroupK");
   holes.emplace("place", skewed(problem, "place"));
@@ -97,6 +95,7 @@ std::string fill_gradient(const Problem& problem, const PackWeightsTiling& tilin
                                             "{}",
                                             write_rows));
   } else {
+    const bool all_threads = tiling.lanes_are_all_threads(problem);
     holes.emplace(
         "write_rows",
         fill_template(embedded_text("pack_weights/phases.cu.in"),
@@ -107,9 +106,10 @@ std::string fill_gradient(const Problem& problem, const PackWeightsTiling& tilin
                        {"first_lane", all_threads ? "threadIdx.x" : "static_cast<int>(threadIdx.x % kPackLanes)"},
                        {"lanes", all_threads ? "kThreads" : "kPackLanes"},
                        {"unit_rows", unit_rows(problem, tiling)},
-                       {"rows_behind", behind ? "// Rows behind the last phase's, up to the end of a tile, are "
-                                                "zero: those of more phases, which meet no tap."
-                                              : ""},
+                       {"rows_behind", has_rows_behind(problem, tiling)
+                                           ? "// Rows behind the last phase's, up to the end of a tile, are "
+                                             "zero: those of more phases, which meet no tap."
+                                           : ""},
                        {"skip", skip(problem, tiling)},
                        {"write_rows", std::string(write_rows)}}));
   }

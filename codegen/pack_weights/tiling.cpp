@@ -100,13 +100,13 @@ std::int64_t PackWeightsTiling::packed_phases(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::slice_rows(const Problem& problem) const {
-  return units / slices * (problem.rows.taps / filter_rows) * folded_columns;
+  return units / slices * (problem.rows.taps / filter_rows);
 }
 
 std::int64_t PackWeightsTiling::lanes(const Problem& problem) const {
   const std::int64_t rows =
       has_whole_phases(problem) ? tiles_k(problem) * tile_channels : packed_phases(problem) * block_rows(problem);
-  const std::int64_t items = block_slices * slice_rows(problem);
+  const std::int64_t items = block_slices * slice_rows(problem) * folded_columns;
   const auto rounds = [&](std::int64_t lanes) { return ceil_div(rows, lanes) * ceil_div(items, kThreads / lanes); };
   std::int64_t best = std::min<std::int64_t>(kThreads, std::bit_ceil(static_cast<std::uint64_t>(rows)));
   // Fewer than a warp's would write short pieces.

@@ -98,10 +98,12 @@ struct PackWeightsTiling {
   std::int64_t packed_phases(const Problem& problem) const;
   /// Whether a block has all channels of a phase, so that it writes all rows of a unit.
   bool has_whole_phases(const Problem& problem) const { return block_channels == problem.k / problem.phases.count(); }
-  /// Rows of a slice that a block makes of an output channel.
+  /// Rows of a slice that a block makes of an output channel, each once for every folded column.
   std::int64_t slice_rows(const Problem& problem) const;
-  /// Neighbouring threads that write neighbouring rows of a unit, of all phases; others write other units meanwhile.
+  /// Neighbouring threads that write neighbouring rows of a unit, of all phases; others write other units meanwhile, if
+  /// there are any.
   std::int64_t lanes(const Problem& problem) const;
+  bool lanes_are_all_threads(const Problem& problem) const { return lanes(problem) == kThreads; }
   std::int64_t shared_bytes(const Problem& problem) const;
   std::int64_t blocks(const Problem& problem) const;
   std::int64_t blocks_of_group(const Problem& problem) const;  ///< that have other output channels

@@ -234,12 +234,7 @@ std::string_view dy_offset(const WgradGeometry& geometry) {
 
 /// Where a thread finds its output channel's run of dy, if planes start at different places within 16 bytes.
 std::string place_of_dy(const WgradGeometry& geometry) {
-  if (geometry.dy_period() == 1) return {};
-  return "// Boxes have the planes that start at the same place. The other row of a thread, kHalfRows behind, is of "
-         "the\n"
-         "// same box.\n"
-         "const int dy_start = k_lane % kDyPeriod;\n"
-         "const int dy_row = dy_start * (kBlockK / kDyPeriod) + k_lane / kDyPeriod;\n";
+  return geometry.dy_period() > 1 ? std::string(embedded_text("wgrad_wgmma/place_of_dy.cu.in")) : "";
 }
 
 /// What of a consumer depends on whether its multiplications go on into the next step, or each tap's are complete

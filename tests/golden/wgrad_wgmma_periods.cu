@@ -470,8 +470,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n8c16h127w127_k64_3x3_pad1x1_bias(const __gr
         if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
         for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
       };
-      // Boxes have the planes that start at the same place. The other row of a thread, kHalfRows behind, is of the
-      // same box.
+      // Boxes have the planes that start at the same place. The other row of a thread, kHalfRows behind, is of the same
+      // box.
       const int dy_start = k_lane % kDyPeriod;
       const int dy_row = dy_start * (kBlockK / kDyPeriod) + k_lane / kDyPeriod;
       // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
@@ -601,8 +601,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n8c16h127w127_k64_3x3_pad1x1_bias(const __gr
         if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
         for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
       };
-      // Boxes have the planes that start at the same place. The other row of a thread, kHalfRows behind, is of the
-      // same box.
+      // Boxes have the planes that start at the same place. The other row of a thread, kHalfRows behind, is of the same
+      // box.
       const int dy_start = k_lane % kDyPeriod;
       const int dy_row = dy_start * (kBlockK / kDyPeriod) + k_lane / kDyPeriod;
       // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
